@@ -1,0 +1,1 @@
+"""Floor 2: one typed request and one function for every command."""

@@ -1,0 +1,55 @@
+"""Hello, Auth and Ping: who talks to whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tandemq.commands.call import Call, Data
+from tandemq.commands.table import Permission, Request, command
+from tandemq.model.errors import BadCredentials, BadRequest
+
+PROTOCOL = 3
+CAPABILITIES = ("pipelining", "separate-job-name")
+SERVER, COMPATIBLE_WITH = "bunqueue", "2.9.5"  # clients choose what they may send by these
+
+
+class Hello(Request, tag="Hello"):
+    """Greet the server; what a client says of itself changes nothing."""
+
+
+class Auth(Request, tag="Auth"):
+    """Prove who is asking."""
+
+    token: Any = None
+
+
+class Ping(Request, tag="Ping"):
+    """Ask for a sign of life."""
+
+
+@command(Permission.OPEN, keeps=False)
+def hello(req: Hello, call: Call) -> dict[str, Any]:
+    """Return the protocol version and the capabilities of the server."""
+    return {
+        "protocolVersion": PROTOCOL,
+        "capabilities": CAPABILITIES,
+        "server": SERVER,
+        "version": COMPATIBLE_WITH,
+    }
+
+
+@command(Permission.OPEN, keeps=False)
+def auth(req: Auth, call: Call) -> None:
+    """Prove with a token that this connection may work; a wrong one takes nothing away."""
+    token = str(req.token) if isinstance(req.token, (int, float)) else req.token
+    if not isinstance(token, str):
+        raise BadRequest("token must be a string")
+    if not call.host.check_token(token):
+        raise BadCredentials("Invalid token")
+    call.caller.trusted = True
+
+
+@command(Permission.OPEN, keeps=False)
+def ping(req: Ping, call: Call) -> Data:
+    """Return a sign of life with the server's time in ms."""
+    return Data({"pong": True, "time": float(call.now)})

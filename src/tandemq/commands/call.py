@@ -1,0 +1,89 @@
+"""What a command may use besides its request, and the shapes of what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+from tandemq.engine.core import Engine
+from tandemq.model.message import Message
+
+
+class Host(Protocol):
+    """What commands want to know of the server around the engine."""
+
+    def check_token(self, token: str) -> bool: ...
+
+    def stats(self) -> dict[str, float]:
+        """Uptime in s, rates a second, the longest turn of the loop in ms since the last look."""
+
+    def storage(self) -> dict[str, Any]:
+        """``diskFull``, ``error`` and ``since`` (ms) of the store."""
+
+
+class Caller(Protocol):
+    """The connection that asks."""
+
+    id: int
+    trusted: bool
+
+
+@dataclass(slots=True)
+class Call:
+    """One call: the engine, the present moment, who asks and under which request id."""
+
+    engine: Engine
+    host: Host
+    caller: Caller
+    now: int = 0
+    req: Any = None
+
+
+class Later:
+    """The answer comes as an effect of the engine."""
+
+
+LATER: Final = Later()
+
+
+class Data(NamedTuple):
+    """An answer whose fields the bunqueue wire wraps in ``data``."""
+
+    fields: dict[str, Any]
+
+
+class Pushed(NamedTuple):
+    """The id of an accepted message."""
+
+    id: str
+
+
+class Pulled(NamedTuple):
+    """Messages handed to a pull."""
+
+    messages: list[Message]
+    many: bool  # asked for a batch
+    tokens: bool  # asked for leases with tokens
+
+
+class Found(NamedTuple):
+    """One message as a reader sees it."""
+
+    message: Message
+    with_state: bool = True
+
+
+class Listed(NamedTuple):
+    """Several messages as a reader sees them."""
+
+    messages: list[Message]
+
+
+class Result(NamedTuple):
+    """What a completed message came to; None when there is nothing."""
+
+    id: str
+    value: bytes | None
+
+
+NOT_APPLIED: Final = Data({"applied": False, "reason": "already-finalized"})

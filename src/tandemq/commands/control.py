@@ -1,0 +1,62 @@
+"""What is done to a queue as a whole: pause, resume, list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tandemq.commands import fields as check
+from tandemq.commands.call import Call
+from tandemq.commands.table import Permission, Request, command
+from tandemq.engine import control
+
+
+class Pause(Request, tag="Pause"):
+    """Stop delivery."""
+
+    queue: Any = None
+
+
+class Resume(Request, tag="Resume"):
+    """Go on with delivery."""
+
+    queue: Any = None
+
+
+class IsPaused(Request, tag="IsPaused"):
+    """Ask whether delivery is stopped."""
+
+    queue: Any = None
+
+
+class ListQueues(Request, tag="ListQueues"):
+    """Ask for the names of all queues."""
+
+
+@command(Permission.CONTROL)
+def pause(req: Pause, call: Call) -> None:
+    """Stop handing out jobs of a queue; publishing and settling go on."""
+    control.pause(call.engine, check.any_queue(req.queue))
+
+
+@command(Permission.CONTROL)
+def resume(req: Resume, call: Call) -> None:
+    """Hand out jobs of a queue again."""
+    control.resume(call.engine, check.any_queue(req.queue), call.now)
+
+
+@command(Permission.INSPECT)
+def is_paused(req: IsPaused, call: Call) -> dict[str, Any]:
+    """Return whether a queue is paused."""
+    q = call.engine.queues.get(check.any_queue(req.queue))
+    return {"paused": q is not None and q.settings.paused}
+
+
+@command(Permission.LIST)
+def list_queues(req: ListQueues, call: Call) -> dict[str, Any]:
+    """Return the names of the queues that hold jobs or settings."""
+    queues = call.engine.queues.values()
+    return {"queues": [q.name for q in queues if not q.blank and _visible(q)]}
+
+
+def _visible(q: Any) -> bool:
+    return any(q.counts) or bool(q.settings.paused)

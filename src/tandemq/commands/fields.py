@@ -1,0 +1,122 @@
+"""Checks of single fields, in the words that clients match (bunqueue wire-commands 2).
+
+They run only when a frame did not fit its typed request at once, so they may take their time.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from tandemq.model.errors import BadRequest
+from tandemq.model.values import WideInteger
+
+QUEUE_LENGTH = 256
+NAME_LENGTH = 256
+BAD_NAME = f"Job name must be a non-empty string of at most {NAME_LENGTH} characters"
+DAY = 86_400_000
+YEAR = 365 * DAY
+
+_queue = re.compile(r"[A-Za-z0-9_\-.:]+\Z")
+
+
+def queue_name(value: Any) -> str:
+    """Check the name of a queue that may be created; a number is taken as its digits.
+
+    Raises:
+        BadRequest
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        value = f"{value:g}" if value else ""
+    if not isinstance(value, str) or not value:
+        raise BadRequest("Queue name is required")
+    if len(value) > QUEUE_LENGTH:
+        raise BadRequest(f"Queue name too long (max {QUEUE_LENGTH} characters)")
+    if not _queue.match(value):
+        raise BadRequest("Queue name contains invalid characters")
+    return value
+
+
+def any_queue(value: Any) -> str:
+    """Take a queue name of a command that does not check it; only its type matters."""
+    if not isinstance(value, str):
+        raise BadRequest("Queue name is required")
+    return value
+
+
+def number(
+    fields: dict[str, Any],
+    name: str,
+    low: float,
+    high: float,
+    default: Any,
+    *,
+    whole: bool = False,
+    label: str | None = None,
+) -> Any:
+    """Check a number; absent and null are the default.
+
+    Raises:
+        BadRequest: in the order not a number, not finite, not whole, too small, too large.
+    """
+    value = fields.get(name)
+    if value is None:
+        return default
+    label = label or name
+    if isinstance(value, (bool, WideInteger)) or not isinstance(value, (int, float)):
+        raise BadRequest(f"{label} must be a number")
+    if not math.isfinite(value):
+        raise BadRequest(f"{label} must be a finite number")
+    if whole and value != int(value):
+        raise BadRequest(f"{label} must be an integer")
+    if value < low:
+        raise BadRequest(f"{label} must be at least {low}")
+    if value > high:
+        raise BadRequest(f"{label} must be at most {high}")
+    return int(value) if whole else value
+
+
+def job_name(value: Any) -> str:
+    """Check a job's name."""
+    if not isinstance(value, str) or not 0 < len(value) <= NAME_LENGTH:
+        raise BadRequest(BAD_NAME)
+    return value
+
+
+def loose_number(value: Any) -> float | None:
+    """Take a number that nobody checks: anything else counts as absent."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    return None
+
+
+def text(value: Any) -> str | None:
+    """Take a text that nobody checks: anything else counts as absent."""
+    return value if isinstance(value, str) else None
+
+
+def listed(fields: dict[str, Any], name: str) -> list[Any]:
+    """Check that a list is there."""
+    value = fields.get(name)
+    if not isinstance(value, list):
+        raise BadRequest(f"{name} must be a list")
+    return value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """Take a list of texts that nobody checks: anything else counts as absent."""
+    found = value if isinstance(value, list) else ()
+    return tuple(item for item in found if isinstance(item, str))
+
+
+def identifier(value: Any) -> str | None:
+    """Take an id; a number is taken as its digits, anything else counts as absent."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"{value:.17g}"
+    return text(value)
+
+
+def snake(name: str) -> str:
+    """Return a wire name as the attribute it is read into: maxAttempts, max_attempts."""
+    return re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), name)

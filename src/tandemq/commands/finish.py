@@ -1,0 +1,163 @@
+"""ACK, ACKB and FAIL: how a job that was pulled ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Raw
+
+from tandemq.commands import fields as check
+from tandemq.commands.call import NOT_APPLIED, Call, Data
+from tandemq.commands.table import ABSENT, UNDEFINED, Permission, Request, command
+from tandemq.engine import settle
+from tandemq.model.errors import BadRequest, NotLeased
+
+
+class Ack(Request, tag="ACK", kw_only=True):
+    """Complete a job."""
+
+    id: str
+    result: Raw = ABSENT
+    token: str | None = None
+    remove_on_complete: bool | None = False
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> Any:
+        return cls(
+            id=fields.get("id"),
+            result=fields.get("result", ABSENT),
+            token=check.text(fields.get("token")),
+            remove_on_complete=fields.get("removeOnComplete") is True,
+            req_id=fields.get("reqId", ABSENT),
+        )
+
+
+class AckMany(Request, tag="ACKB", kw_only=True):
+    """Complete several jobs."""
+
+    ids: list[Any]
+    results: list[Raw] | None = None
+    tokens: list[Any] | None = None
+    remove_on_completes: list[Any] | None = None
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> Any:
+        return cls(
+            ids=check.listed(fields, "ids"),
+            results=_optional_list(fields, "results"),
+            tokens=_optional_list(fields, "tokens"),
+            remove_on_completes=_optional_list(fields, "removeOnCompletes"),
+            req_id=fields.get("reqId", ABSENT),
+        )
+
+
+class Fail(Request, tag="FAIL", kw_only=True):
+    """End a job's attempt badly."""
+
+    id: str
+    error: str | None = None
+    token: str | None = None
+    unrecoverable: bool | None = False
+    stack: Any = None
+    remove_on_fail: bool | None = False
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> Any:
+        error = fields.get("error")
+        return cls(
+            id=fields.get("id"),
+            error=error if error is None or isinstance(error, str) else str(error),
+            token=check.text(fields.get("token")),
+            unrecoverable=bool(fields.get("unrecoverable")),
+            stack=fields.get("stack"),
+            remove_on_fail=bool(fields.get("removeOnFail")),
+            req_id=fields.get("reqId", ABSENT),
+        )
+
+
+@command(Permission.SUBSCRIBE)
+def ack(req: Ack, call: Call) -> Data | None:
+    """Complete a job and keep its result."""
+    applied = settle.ack(
+        call.engine,
+        req.id,
+        req.token,
+        call.now,
+        result=_result(req.result),
+        remove=bool(req.remove_on_complete),
+    )
+    return None if applied else NOT_APPLIED
+
+
+@command(Permission.SUBSCRIBE)
+def ack_many(req: AckMany, call: Call) -> Data | None:
+    """Complete jobs; one bad token applies nothing, an unknown id only spoils itself."""
+    ids, tokens = req.ids, _parallel(req.tokens, req.ids, "tokens")
+    results = _parallel(req.results, ids, "results")
+    removals = _parallel(req.remove_on_completes, ids, "removeOnCompletes")
+    unknown = _check_claims(call, ids, tokens)
+    ignored: list[int] = []
+    for i, id in enumerate(ids):
+        try:
+            applied = settle.ack(
+                call.engine,
+                id,
+                tokens[i],
+                call.now,
+                result=_result(results[i]) if results[i] is not None else None,
+                remove=req.results is not None and removals[i] is True,
+            )
+        except NotLeased as exc:  # unknown from the start, or named twice in this batch
+            unknown = unknown or exc
+            continue
+        if not applied:
+            ignored.append(i)
+    if unknown is not None:
+        raise unknown
+    if ignored:
+        return Data({"ignoredIndices": ignored, "ignoredIds": [ids[i] for i in ignored]})
+    return None
+
+
+@command(Permission.SUBSCRIBE)
+def fail(req: Fail, call: Call) -> Data | None:
+    """End an attempt badly: the job is tried again after its back-off, or becomes a dead letter."""
+    applied = settle.fail(
+        call.engine,
+        req.id,
+        req.token,
+        call.now,
+        error=req.error,
+        stack=req.stack if isinstance(req.stack, list) else (),
+        unrecoverable=bool(req.unrecoverable),
+        remove=bool(req.remove_on_fail),
+    )
+    return None if applied else NOT_APPLIED
+
+
+def _check_claims(call: Call, ids: list[Any], tokens: list[Any]) -> NotLeased | None:
+    """Refuse the whole batch for a bad token; return the first unknown id without refusing yet."""
+    unknown = None
+    for id, token in zip(ids, tokens, strict=True):
+        try:
+            settle.claim(call.engine, id, token)
+        except NotLeased as exc:
+            unknown = unknown or exc
+    return unknown
+
+
+def _parallel(values: list[Any] | None, ids: list[Any], name: str) -> list[Any]:
+    if values is None:
+        return [None] * len(ids)
+    if len(values) != len(ids):
+        raise BadRequest(f"ACKB {name} length must match ids length")
+    return values
+
+
+def _optional_list(fields: dict[str, Any], name: str) -> list[Any] | None:
+    return None if fields.get(name) is None else check.listed(fields, name)
+
+
+def _result(raw: Raw) -> bytes | None:
+    result = bytes(raw)
+    return None if result == UNDEFINED else result

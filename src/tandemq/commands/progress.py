@@ -1,0 +1,87 @@
+"""Progress, AddLog and GetLogs: what a worker tells about a job while it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from tandemq.commands import fields as check
+from tandemq.commands.call import Call, Data
+from tandemq.commands.query import active, find
+from tandemq.commands.table import ABSENT, UNDEFINED, Permission, Request, command
+from tandemq.model.errors import BadRequest
+
+LINE_LIMIT = 1 << 20  # bytes of one log line
+
+_encode = msgspec.msgpack.encode
+
+
+class Progress(Request, tag="Progress"):
+    """Tell how far a job is."""
+
+    id: Any = None
+    progress: Any = None
+    message: Any = None
+
+
+class AddLog(Request, tag="AddLog"):
+    """Write a line into a job's log."""
+
+    id: Any = None
+    message: Raw = ABSENT  # of any type
+    level: Raw = ABSENT
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> AddLog:
+        parts = {name: Raw(_encode(fields[name])) for name in ("message", "level") if name in fields}
+        return cls(id=fields.get("id"), req_id=fields.get("reqId", ABSENT), **parts)
+
+
+class GetLogs(Request, tag="GetLogs"):
+    """Ask for a job's log."""
+
+    id: Any = None
+    start: Any = 0
+    end: Any = None  # inclusive
+
+
+@command(Permission.SUBSCRIBE)
+def progress(req: Progress, call: Call) -> None:
+    """Set how far an active job is, from 0 to 100; a message that is absent stays as it was."""
+    m = active(find(call, req.id))
+    assert m.run is not None, "an active job has run"
+    value = check.loose_number(req.progress)
+    if value is None:
+        raise BadRequest("progress must be a number from 0 to 100")
+    m.run.progress = min(100.0, max(0.0, value))
+    if isinstance(req.message, str):
+        m.run.progress_message = req.message
+    call.engine.touched(m)
+
+
+@command(Permission.SUBSCRIBE)
+def add_log(req: AddLog, call: Call) -> Data:
+    """Write a line into the log of a job, which keeps its newest hundred."""
+    m = find(call, req.id)
+    level, message = bytes(req.level), bytes(req.message)
+    if len(level) + len(message) > LINE_LIMIT:
+        raise BadRequest(f"Log line too large (max {LINE_LIMIT} bytes)")
+    line = {"timestamp": float(call.now), "level": Raw(level), "message": Raw(message)}
+    if level in (UNDEFINED, b"\xc0"):
+        line["level"] = "info"
+    if message == UNDEFINED:
+        del line["message"]
+    call.engine.logs.add(call.engine, m.id, _encode(line))
+    return Data({"added": True})
+
+
+@command(Permission.INSPECT)
+def get_logs(req: GetLogs, call: Call) -> Data:
+    """Return lines ``start`` to ``end`` of a job's log, both inclusive, and how many there are."""
+    lines = call.engine.logs.of(req.id) if isinstance(req.id, str) else []
+    start = max(0, int(check.loose_number(req.start) or 0))
+    end = check.loose_number(req.end)
+    stop = len(lines) if end is None else int(end) + 1
+    return Data({"logs": [Raw(line) for line in lines[start : max(start, stop)]], "count": len(lines)})

@@ -1,0 +1,109 @@
+"""PULL and PULLB: take jobs from a queue, waiting for them if asked to."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from tandemq.commands import fields as check
+from tandemq.commands.call import LATER, Call, Later, Pulled
+from tandemq.commands.table import ABSENT, Permission, Request, command
+from tandemq.engine import consume
+from tandemq.model.errors import BadRequest, NotSupported
+from tandemq.model.policy import LEASE
+
+WAIT_LIMIT = 60_000  # ms
+COUNT_LIMIT = 1000
+
+Wait = Annotated[float, Meta(ge=0, le=WAIT_LIMIT)] | None
+
+
+class Pull(Request, tag="PULL", kw_only=True):
+    """Take the next job of a queue."""
+
+    queue: str
+    timeout: Wait = 0
+    owner: Any = None  # anything truthy asks for a lease with a token
+    lock_ttl: float | None = None  # ms of that lease
+    detach: Any = None  # without an owner: the job survives this connection
+    group: Any = None
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> Any:
+        return cls(**_read_pull(fields), detach=fields.get("detach"))
+
+
+class PullMany(Request, tag="PULLB", kw_only=True):
+    """Take up to ``count`` jobs of a queue."""
+
+    queue: str
+    count: Annotated[int, Meta(ge=1, le=COUNT_LIMIT)] | None = None
+    timeout: Wait = 0
+    owner: Any = None
+    lock_ttl: float | None = None
+    group: Any = None
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> PullMany:
+        found = _read_pull(fields)
+        count = check.number(fields, "count", 1, COUNT_LIMIT, None)
+        return cls(**found, count=None if count is None else math.ceil(count))
+
+
+@command(Permission.SUBSCRIBE, keeps=False)
+def pull(req: Pull, call: Call) -> Pulled | Later:
+    """Take the next job, waiting up to ``timeout`` ms for one."""
+    owned = bool(req.owner)
+    return _pull(req, call, 1, many=False, detach=bool(req.detach) and not owned)
+
+
+@command(Permission.SUBSCRIBE, keeps=False)
+def pull_many(req: PullMany, call: Call) -> Pulled | Later:
+    """Take up to ``count`` jobs, waiting up to ``timeout`` ms for the first."""
+    return _pull(req, call, req.count or 0, many=True, detach=False)
+
+
+def _pull(
+    req: Pull | PullMany, call: Call, count: int, *, many: bool, detach: bool
+) -> Pulled | Later:
+    queue = req.queue
+    if queue not in call.engine.queues:
+        check.queue_name(queue)
+    if req.group is not None:
+        raise NotSupported("group is not supported by this release of tandemq")
+    owned = bool(req.owner)
+    taken = consume.pull(
+        call.engine,
+        queue,
+        call.caller.id,
+        (req.req_id, many, owned),
+        call.now,
+        count=count,
+        wait=int(req.timeout or 0),
+        span=_span(req.lock_ttl) if owned else None,
+        detach=detach,
+    )
+    return LATER if taken is None else Pulled(taken, many, owned)
+
+
+def _span(lock_ttl: float | None) -> int:
+    """Return the ms a lease is asked for; what is no span asks for the default."""
+    if lock_ttl is None or not 0 < lock_ttl <= check.YEAR:
+        return LEASE
+    return max(1, int(lock_ttl))
+
+
+def _read_pull(fields: dict[str, Any]) -> dict[str, Any]:
+    group = fields.get("group")
+    if group is not None and not isinstance(group, dict):
+        raise BadRequest("group must be an object")
+    return {
+        "queue": check.queue_name(fields.get("queue")),
+        "timeout": check.number(fields, "timeout", 0, WAIT_LIMIT, 0),
+        "owner": fields.get("owner"),
+        "lock_ttl": check.loose_number(fields.get("lockTtl")),
+        "group": group,
+        "req_id": fields.get("reqId", ABSENT),
+    }

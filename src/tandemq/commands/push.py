@@ -1,0 +1,252 @@
+"""PUSH and PUSHB: add jobs to a queue.
+
+A frame of the usual shape decodes straight into the typed request, so its numbers are checked
+already. Anything else is read field by field, in the order and words of the reference
+(wire-commands 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Raw, UnsetType
+
+from tandemq.commands import fields as check
+from tandemq.commands.call import Call, Pushed
+from tandemq.commands.table import ABSENT, Permission, Request, command
+from tandemq.engine.publish import publish
+from tandemq.wires.bunqueue import body
+from tandemq.model.errors import BadRequest, NotSupported
+from tandemq.model.message import DEFAULTS, Message, Options
+
+DATA_LIMIT = 10_485_760  # characters of the job's data as JSON
+BATCH_LIMIT = 100_000  # jobs of one PUSHB; the frame limit alone would allow millions
+MOMENT = 2.0**53  # the largest timestamp that a float holds exactly
+SHARED = 4096  # sets of options that are kept as one object for all jobs that ask for them
+
+Yearly = Annotated[float, Meta(ge=0, le=check.YEAR)] | None
+Daily = Annotated[float, Meta(ge=0, le=check.DAY)] | None
+
+
+class Job(Request):
+    """What PUSH says of one job, and each member of a PUSHB."""
+
+    data: Raw = ABSENT
+    name: Annotated[str, Meta(min_length=1, max_length=check.NAME_LENGTH)] | UnsetType = UNSET
+    priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] | None = 0
+    delay: Yearly = 0
+    max_attempts: Annotated[int, Meta(ge=1, le=1000)] | None = 3
+    backoff: Daily = 1000
+    ttl: Yearly = None
+    timeout: Daily = None
+    job_id: str | None = None  # PUSH names its own id so,
+    custom_id: str | None = None  # PUSHB so; both are read
+    lifo: bool | None = False
+    durable: bool | None = False
+    remove_on_complete: bool | None = False
+    remove_on_fail: bool | None = False
+    timestamp: float | None = None
+    tags: tuple[str, ...] | None = None
+    stall_timeout: float | None = None
+    stack_trace_limit: float | None = None
+    keep_logs: float | None = None
+    size_limit: float | None = None
+    group_id: Any = None
+    unique_key: Any = None
+    depends_on: Any = None
+    parent_id: Any = None
+    children_ids: Any = None
+    repeat: Any = None
+    long_backoff: str | None = None  # its type; set by ``read``
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> Any:
+        return cls(**_read_job(fields))
+
+
+class Push(Job, tag="PUSH", kw_only=True):
+    """Add one job."""
+
+    queue: str
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> Push:
+        queue = check.queue_name(fields.get("queue"))
+        return cls(queue=queue, **_read_job(fields), req_id=fields.get("reqId", ABSENT))
+
+
+class PushMany(Request, tag="PUSHB", kw_only=True):
+    """Add several jobs, all or none."""
+
+    queue: str
+    jobs: list[Job]
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> PushMany:
+        queue = check.queue_name(fields.get("queue"))
+        jobs = [_numbered(i, _member, job) for i, job in enumerate(check.listed(fields, "jobs"))]
+        return cls(queue=queue, jobs=jobs, req_id=fields.get("reqId", ABSENT))
+
+
+@command(Permission.PUBLISH)
+def push(req: Push, call: Call) -> Pushed:
+    """Add a job to a queue and return its id."""
+    queue = req.queue
+    if queue not in call.engine.queues:
+        check.queue_name(queue)
+    return Pushed(_publish(call, queue, req, *_content(req)).id)
+
+
+@command(Permission.PUBLISH)
+def push_many(req: PushMany, call: Call) -> dict[str, Any]:
+    """Add jobs to a queue, all or none, and return their ids."""
+    queue, jobs = check.queue_name(req.queue), req.jobs
+    if len(jobs) > BATCH_LIMIT:
+        raise BadRequest(f"PUSHB takes at most {BATCH_LIMIT} jobs; send {len(jobs)} in parts")
+    contents = [_numbered(i, _content, job) for i, job in enumerate(jobs)]
+    pairs = zip(jobs, contents, strict=True)
+    return {"ids": [_publish(call, queue, job, *content).id for job, content in pairs]}
+
+
+def _publish(call: Call, queue: str, job: Job, name: str, data: bytes) -> Message:
+    stamp = job.timestamp
+    return publish(
+        call.engine,
+        queue,
+        data,
+        call.now,
+        name=name,
+        priority=job.priority or 0,
+        delay=int(job.delay or 0),
+        created=int(stamp) if stamp is not None and abs(stamp) < MOMENT else None,
+        id=job.job_id or job.custom_id or None,
+        options=_options(job),
+    )
+
+
+def _content(job: Job) -> tuple[str, bytes]:
+    """Check what a job holds and return its name and data; its numbers are good already.
+
+    Raises:
+        BadRequest, NotSupported
+    """
+    data = bytes(job.data)
+    check_data(data)
+    _check_supported(job)
+    if job.name is not UNSET:
+        return job.name, data
+    split = body.split_legacy_name(data)
+    return ("default", data) if split is None else (check.job_name(split[0]), split[1])
+
+
+def check_data(data: bytes) -> None:
+    """Check what user data may be.
+
+    Raises:
+        BadRequest
+    """
+    if body.holds_wide_integer(data):
+        raise BadRequest("Job data must be JSON serializable")
+    if body.json_length_over(data, DATA_LIMIT):
+        raise BadRequest("Job data too large (max 10MB)")
+
+
+def _check_supported(job: Job) -> None:
+    asked = (
+        ("groupId", job.group_id), ("uniqueKey", job.unique_key), ("dependsOn", job.depends_on),
+        ("parentId", job.parent_id), ("childrenIds", job.children_ids), ("repeat", job.repeat),
+    )  # fmt: skip
+    for name, value in asked:
+        if value:
+            raise NotSupported(f"{name} is not supported by this release; leave it out")
+
+
+_shared: dict[Options, Options] = {DEFAULTS: DEFAULTS}
+
+
+def _options(job: Job) -> Options:
+    """Return what the job asks for, as one object for all jobs that ask for the same."""
+    stack = job.stack_trace_limit
+    options = Options(
+        max_attempts=3 if job.max_attempts is None else job.max_attempts,
+        backoff=1000 if job.backoff is None else job.backoff,
+        backoff_type=job.long_backoff,
+        ttl=job.ttl,
+        timeout=job.timeout,
+        lifo=bool(job.lifo),
+        durable=bool(job.durable),
+        remove_on_complete=bool(job.remove_on_complete),
+        remove_on_fail=bool(job.remove_on_fail),
+        custom_id=bool(job.job_id or job.custom_id),
+        stall_timeout=job.stall_timeout,
+        stack_trace_limit=10 if stack is None else int(stack),
+        keep_logs=job.keep_logs,
+        size_limit=job.size_limit,
+        tags=job.tags or (),
+    )
+    known = _shared.get(options)
+    if known is None and len(_shared) < SHARED:
+        _shared[options] = options
+    return known or options
+
+
+# -- reading what did not fit at once ------------------------------------------------------------
+
+_UNCHECKED: dict[Callable[[Any], Any], tuple[str, ...]] = {
+    check.loose_number: ("timestamp", "stallTimeout", "stackTraceLimit", "keepLogs", "sizeLimit"),
+    bool: ("lifo", "durable", "removeOnComplete", "removeOnFail"),
+    check.identifier: ("jobId", "customId"),
+    check.texts: ("tags",),
+    lambda value: value: (
+        "groupId", "uniqueKey", "dependsOn", "parentId", "childrenIds", "repeat",
+    ),
+}  # fmt: skip
+
+
+def _read_job(fields: dict[str, Any]) -> dict[str, Any]:
+    data = bytes(fields.get("data", ABSENT))
+    check_data(data)
+    found: dict[str, Any] = {
+        "data": Raw(data),
+        "priority": check.number(fields, "priority", -1_000_000, 1_000_000, 0, whole=True),
+        "delay": check.number(fields, "delay", 0, check.YEAR, 0),
+        "timeout": check.number(fields, "timeout", 0, check.DAY, None),
+        "max_attempts": check.number(fields, "maxAttempts", 1, 1000, 3, whole=True),
+    }
+    found["backoff"], found["long_backoff"] = _read_backoff(fields)
+    found["ttl"] = check.number(fields, "ttl", 0, check.YEAR, None)
+    if "name" in fields:
+        found["name"] = check.job_name(fields["name"])
+    for read, names in _UNCHECKED.items():
+        found.update((check.snake(name), read(fields.get(name))) for name in names)
+    return found
+
+
+def _read_backoff(fields: dict[str, Any]) -> tuple[float, str | None]:
+    value = fields.get("backoff")
+    if not isinstance(value, (dict, list)):
+        return check.number(fields, "backoff", 0, check.DAY, 1000), None
+    parts = value if isinstance(value, dict) else {}
+    kind = parts.get("type")
+    if kind not in ("fixed", "exponential"):
+        raise BadRequest("backoff.type must be 'fixed' or 'exponential'")
+    delay = check.number(parts, "delay", 0, check.DAY, None, label="backoff.delay")
+    if delay is None:
+        raise BadRequest("backoff.delay is required")
+    return delay, kind
+
+
+def _member(fields: Any) -> Job:
+    if not isinstance(fields, dict):
+        raise BadRequest("must be a map with the fields of a job")
+    job: Job = Job.read(fields)
+    return job
+
+
+def _numbered(index: int, do: Callable[[Any], Any], job: Any) -> Any:
+    """Do something with a member of a batch; a refusal tells which member it was."""
+    try:
+        return do(job)
+    except BadRequest as refused:
+        raise type(refused)(f"jobs[{index}]: {refused}") from None

@@ -1,0 +1,166 @@
+"""Reading: one job, many jobs, states, results, progress, counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tandemq.commands import fields as check
+from tandemq.commands.call import Call, Found, Listed, Result
+from tandemq.commands.states import in_state, name_of, states_of
+from tandemq.commands.table import Permission, Request, command
+from tandemq.engine import inspect
+from tandemq.model.errors import NotActive, NotFound
+from tandemq.model.message import Message, State
+
+PAGE = 100
+ENDED = (State.DONE, State.DEAD)
+
+
+class GetJob(Request, tag="GetJob"):
+    """Ask for a job."""
+
+    id: Any = None
+
+
+class GetJobByCustomId(Request, tag="GetJobByCustomId"):
+    """Ask for a live job by the id its publisher chose."""
+
+    custom_id: Any = None
+
+
+class GetState(Request, tag="GetState"):
+    """Ask where a job is."""
+
+    id: Any = None
+
+
+class GetResult(Request, tag="GetResult"):
+    """Ask what a job came to."""
+
+    id: Any = None
+
+
+class GetProgress(Request, tag="GetProgress"):
+    """Ask how far a job is."""
+
+    id: Any = None
+
+
+class GetJobs(Request, tag="GetJobs"):
+    """Ask for jobs of a queue."""
+
+    queue: Any = None
+    state: Any = None  # a name or a list of names; none: all
+    offset: Any = 0
+    limit: Any = PAGE
+    asc: Any = True
+
+
+class GetJobCounts(Request, tag="GetJobCounts"):
+    """Ask how many jobs of a queue are where."""
+
+    queue: Any = None
+
+
+class Count(Request, tag="Count"):
+    """Ask how many jobs wait."""
+
+    queue: Any = None
+
+
+@command(Permission.INSPECT)
+def get_job(req: GetJob, call: Call) -> Found:
+    """Return a job with its state, its result and its last error."""
+    return Found(find(call, req.id))
+
+
+@command(Permission.INSPECT)
+def get_job_by_custom_id(req: GetJobByCustomId, call: Call) -> Found:
+    """Return the live job that bears an id chosen by its publisher."""
+    m = find(call, req.custom_id)
+    if not m.options.custom_id or m.state in ENDED:
+        raise NotFound("Job not found")
+    return Found(m, with_state=False)
+
+
+@command(Permission.INSPECT)
+def get_state(req: GetState, call: Call) -> dict[str, Any]:
+    """Return the state of a job, ``unknown`` for one that does not exist."""
+    m = _maybe(call, req.id)
+    return {"id": req.id, "state": name_of(m) if m else "unknown"}
+
+
+@command(Permission.INSPECT)
+def get_result(req: GetResult, call: Call) -> Result:
+    """Return the result of a completed job, nothing when there is none."""
+    m = _maybe(call, req.id)
+    done = m is not None and m.state is State.DONE and m.run is not None
+    return Result(req.id, m.run.result if done and m is not None and m.run is not None else None)
+
+
+@command(Permission.INSPECT)
+def get_progress(req: GetProgress, call: Call) -> dict[str, Any]:
+    """Return how far an active job is, from 0 to 100, and its message."""
+    run = active(find(call, req.id)).run
+    assert run is not None, "an active job has run"
+    return {"progress": run.progress, "message": run.progress_message}
+
+
+@command(Permission.INSPECT)
+def get_jobs(req: GetJobs, call: Call) -> Listed:
+    """Return jobs of a queue by order of publication, at most ``limit`` from ``offset`` on."""
+    names = [req.state] if isinstance(req.state, str) else req.state
+    names = names if isinstance(names, list) else []
+    queue = check.any_queue(req.queue)
+    q = call.engine.queues.get(queue)
+    if q is None:
+        return Listed([])
+    wanted = [name for name in names if isinstance(name, str)]
+    offset = int(check.loose_number(req.offset) or 0)
+    limit = check.loose_number(req.limit)
+    size = PAGE if limit is None else int(limit)
+    descending = req.asc is False
+    if not names:
+        found = inspect.page(call.engine, queue, list(State), offset, size, descending)
+    else:
+        found = in_state(call.engine, q, wanted, offset, size, descending)
+    return Listed(found)
+
+
+@command(Permission.INSPECT)
+def get_job_counts(req: GetJobCounts, call: Call) -> dict[str, Any]:
+    """Return how many jobs of a queue are in each state."""
+    return {"counts": states_of(call.engine.queues.get(check.any_queue(req.queue)))}
+
+
+@command(Permission.INSPECT)
+def count(req: Count, call: Call) -> dict[str, Any]:
+    """Return how many jobs of a queue are ready or delayed."""
+    return {"count": inspect.count(call.engine, check.any_queue(req.queue))}
+
+
+def find(call: Call, id: Any) -> Message:
+    """Return a message.
+
+    Raises:
+        NotFound
+    """
+    m = _maybe(call, id)
+    if m is None:
+        raise NotFound("Job not found")
+    return m
+
+
+def active(m: Message) -> Message:
+    """Return a message that somebody holds.
+
+    Raises:
+        NotActive: the text names the state it is in.
+    """
+    if m.state is not State.LEASED:
+        raise NotActive(f"Job is not active (current state: {name_of(m)})")
+    return m
+
+
+def _maybe(call: Call, id: Any) -> Message | None:
+    return call.engine.messages.get(id) if isinstance(id, str) else None

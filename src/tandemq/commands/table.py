@@ -1,0 +1,90 @@
+"""The table of commands: one row is one typed request and one function.
+
+The name on the wire is the tag of the request class, which is the first annotation of the
+function; permission and documentation hang on the row, so that nothing has to be kept equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar, TypeVar, get_type_hints
+
+import msgspec
+from msgspec import Raw, Struct
+
+from tandemq.model.errors import BadRequest
+
+UNDEFINED = b"\xd4\x00\x00"  # how the bunqueue wire writes a value that is not there
+ABSENT = Raw(UNDEFINED)
+
+
+class Permission(Enum):
+    """The operation that a command is, for whoever may or may not do it (ruling 22)."""
+
+    OPEN = "open"  # needs no more than a proven connection
+    PUBLISH = "publish"
+    SUBSCRIBE = "subscribe"
+    INSPECT = "queue info"
+    LIST = "list queues"
+    CONTROL = "control"
+    SUPERUSER = "superuser"
+
+
+class Request(Struct, tag_field="cmd", rename="camel", kw_only=True):
+    """What every request has: an id that its answer repeats, of whatever type the client likes."""
+
+    req_id: Raw = ABSENT
+
+    lenient: ClassVar[bool] = False
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> Any:
+        """Make a request of a frame that did not fit at once; the text of a refusal names why.
+
+        Raises:
+            BadRequest: a field is missing, of the wrong type or out of range.
+        """
+        try:
+            return msgspec.convert(fields, cls, strict=False)
+        except msgspec.ValidationError as exc:
+            raise BadRequest(f"{fields['cmd']}: {exc}") from exc
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One row."""
+
+    name: str
+    request: type[Request]
+    run: Callable[[Any, Any], Any]
+    permission: Permission
+    keeps: bool  # the answer promises that something is kept, or shows what is not kept yet
+
+    @property
+    def summary(self) -> str:
+        return (self.run.__doc__ or "").partition("\n")[0]
+
+
+COMMANDS: dict[str, Command] = {}
+BY_REQUEST: dict[type[Request], Command] = {}
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def command(permission: Permission, *, keeps: bool = True) -> Callable[[F], F]:
+    """Register a function ``(request, call) -> reply``; its first annotation is the request.
+
+    ``keeps=False`` lets the answer leave before what it grew on is stored: right for leases,
+    which a crash may forget, and for answers that tell of nothing stored.
+    """
+
+    def register(run: F) -> F:
+        request = next(iter(get_type_hints(run).values()))
+        name = request.__struct_config__.tag
+        assert name not in COMMANDS, f"{name} is registered twice"
+        row = Command(name, request, run, permission, keeps)
+        COMMANDS[name] = BY_REQUEST[request] = row
+        return run
+
+    return register

@@ -1,0 +1,132 @@
+"""RegisterWorker, UnregisterWorker, Heartbeat and ListWorkers: the registry of workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tandemq.commands import fields as check
+from tandemq.commands.call import Call, Data
+from tandemq.commands.table import Permission, Request, command
+from tandemq.engine.workers import ACTIVE, Worker
+from tandemq.model.errors import NotFound
+
+LIMIT = 100_000  # workers; a client could otherwise fill the memory with made-up ones
+
+
+class RegisterWorker(Request, tag="RegisterWorker"):
+    """Say that a worker works."""
+
+    name: Any = None
+    queues: Any = None
+    concurrency: Any = 1
+    worker_id: Any = None
+    hostname: Any = None
+    pid: Any = None
+    started_at: Any = None
+
+
+class UnregisterWorker(Request, tag="UnregisterWorker"):
+    """Say that a worker is gone."""
+
+    worker_id: Any = None
+
+
+class Heartbeat(Request, tag="Heartbeat"):
+    """Say that a worker is there, with its figures."""
+
+    id: Any = None
+    active_jobs: Any = None
+    processed: Any = None
+    failed: Any = None
+
+
+class ListWorkers(Request, tag="ListWorkers"):
+    """Ask who works."""
+
+
+@command(Permission.SUBSCRIBE)
+def register_worker(req: RegisterWorker, call: Call) -> Data:
+    """Add a worker to the registry, or update the one with this id."""
+    now, started = call.now, check.loose_number(req.started_at)
+    workers = call.engine.workers
+    if len(workers) >= LIMIT and workers.get(req.worker_id) is None:
+        raise NotFound(f"There are {LIMIT} workers already; unregister some first")
+    worker = workers.register(
+        Worker(
+            id=check.text(req.worker_id) or call.engine.new_id(now),
+            name=req.name,
+            queues=req.queues,
+            concurrency=int(check.loose_number(req.concurrency) or 1),
+            hostname=check.text(req.hostname) or "unknown",
+            pid=int(check.loose_number(req.pid) or 0),
+            conn=call.caller.id,
+            registered=now if started is None else int(started),
+            seen=now,
+        )
+    )
+    shown = _shown(worker, call)
+    return Data({"workerId": shown.pop("id"), **shown})
+
+
+@command(Permission.SUBSCRIBE)
+def unregister_worker(req: UnregisterWorker, call: Call) -> Data:
+    """Remove a worker from the registry."""
+    if not call.engine.workers.unregister(req.worker_id):
+        raise NotFound("Worker not found")
+    return Data({"removed": True})
+
+
+@command(Permission.SUBSCRIBE)
+def heartbeat(req: Heartbeat, call: Call) -> Data:
+    """Say that a worker is there; figures are absolute, and absent ones stay."""
+    worker = call.engine.workers.get(req.id)
+    if worker is None:
+        raise NotFound("Worker not found")
+    worker.seen = call.now
+    for name, value in (
+        ("active", req.active_jobs),
+        ("processed", req.processed),
+        ("failed", req.failed),
+    ):
+        figure = check.loose_number(value)
+        if figure is not None:
+            setattr(worker, name, int(figure))
+    return Data({"ok": True})
+
+
+@command(Permission.LIST)
+def list_workers(req: ListWorkers, call: Call) -> Data:
+    """Return the registered workers and their totals."""
+    workers = call.engine.workers.listed(call.now)
+    shown = [{**_shown(w, call), "uptime": float(call.now - w.registered)} for w in workers]
+    return Data(
+        {
+            "workers": shown,
+            "stats": {
+                "total": len(workers),
+                "active": sum(w["status"] == ACTIVE for w in shown),
+                "totalProcessed": sum(w.processed for w in workers),
+                "totalFailed": sum(w.failed for w in workers),
+                "activeJobs": sum(w.active for w in workers),
+                "concurrencySlots": sum(w.concurrency for w in workers),
+            },
+        }
+    )
+
+
+def _shown(w: Worker, call: Call) -> dict[str, Any]:
+    return {
+        "id": w.id,
+        "name": w.name,
+        "queues": w.queues,
+        "concurrency": w.concurrency,
+        "hostname": w.hostname,
+        "pid": w.pid,
+        "status": call.engine.workers.status(w, call.now),
+        "registeredAt": float(w.registered),
+        "lastSeen": float(w.seen),
+        "activeJobs": w.active,
+        "processedJobs": w.processed,
+        "failedJobs": w.failed,
+        "currentJob": w.current,
+    }

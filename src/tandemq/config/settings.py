@@ -1,0 +1,183 @@
+"""The settings of a server: every one with its default, its unit and one line of documentation."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from tandemq.config.fields import BadSetting, about, fields_of
+
+Durability = Literal["memory", "buffered", "commit", "sync"]
+Loop = Literal["auto", "uvloop", "asyncio"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["console", "json", "logfmt"]
+
+MIB = 2**20
+MANY = 1_000_000_000
+YEAR_S = 365 * 86_400
+YEAR_MS = YEAR_S * 1_000
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one server runs. A value that exists is valid: a bad one raises ``BadSetting``."""
+
+    host: Annotated[str, about("Address to listen on; others than loopback need a token.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[
+        int, about("Port of the wire protocols; 0 takes a free one.", low=0, high=65_535)
+    ] = 6789
+    http_port: Annotated[int, about("Port of HTTP; 0 takes a free one.", low=0, high=65_535)] = 6790
+    data: Annotated[str, about("File that keeps the messages; 'memory' keeps none.")] = (
+        "./tandemq.db"
+    )
+    durability: Annotated[
+        Durability, about("What an answer survives: nothing, a clean stop, kill -9, power loss.")
+    ] = "commit"
+    tokens: Annotated[
+        tuple[str, ...], about("Accepted tokens; none means no authentication.", secret=True)
+    ] = ()
+    token_file: Annotated[
+        str | None, about("File of accepted tokens, one a line; read again on SIGHUP.")
+    ] = None
+    insecure: Annotated[
+        bool, about("Listen beyond this machine although nobody has to authenticate.")
+    ] = False
+    tls_cert: Annotated[str | None, about("Certificate chain, PEM; read again on SIGHUP.")] = None
+    tls_key: Annotated[str | None, about("Private key of the certificate, PEM, unencrypted.")] = (
+        None
+    )
+    max_connections: Annotated[int, about("Most connections at a time.", low=1, high=1_000_000)] = (
+        10_000
+    )
+    requests_per_minute: Annotated[
+        int, about("Most requests of one client in a window; 0 is no limit.", low=0, high=MANY)
+    ] = 0
+    request_window_ms: Annotated[
+        int, about("Length of the window of requests_per_minute.", unit="ms", low=1, high=YEAR_MS)
+    ] = 60_000
+    login_limit: Annotated[
+        int, about("Failed logins until a connection is closed; 0 is no limit.", low=0, high=MANY)
+    ] = 10
+    half_frame_timeout: Annotated[
+        float, about("Longest time for the rest of a frame.", unit="s", low=0.001, high=YEAR_S)
+    ] = 60.0
+    max_frame_bytes: Annotated[
+        int, about("Largest frame that is read.", unit="bytes", low=1_024, high=64 * MIB)
+    ] = 64 * MIB
+    max_unread_bytes: Annotated[
+        int,
+        about(
+            "Output that a client may leave unread before it is cut.",
+            unit="bytes",
+            low=1_024,
+            high=2**40,
+        ),
+    ] = 64 * MIB
+    in_flight: Annotated[
+        int, about("Requests that one connection may have unanswered.", low=1, high=MANY)
+    ] = 50
+    max_completed: Annotated[int, about("Finished jobs that are remembered.", low=0, high=MANY)] = (
+        50_000
+    )
+    completed_retention: Annotated[
+        int,
+        about(
+            "How long finished jobs are kept; 0 is for ever.", unit="ms", low=0, high=100 * YEAR_MS
+        ),
+    ] = 0
+    worker_timeout_ms: Annotated[
+        int,
+        about("Silence after which a worker counts as gone.", unit="ms", low=1, high=YEAR_MS),
+    ] = 30_000
+    worker_cleanup_ms: Annotated[
+        int, about("How often workers that are gone are removed.", unit="ms", low=1, high=YEAR_MS)
+    ] = 60_000
+    shutdown_timeout: Annotated[
+        float,
+        about("Longest wait for jobs in work when stopping.", unit="s", low=0, high=YEAR_S),
+    ] = 30.0
+    loop: Annotated[Loop, about("Event loop; auto takes uvloop when it is installed.")] = "auto"
+    log_level: Annotated[LogLevel, about("Least severe log lines that are written.")] = "info"
+    log_format: Annotated[LogFormat, about("Shape of log lines.")] = "console"
+
+    def __post_init__(self) -> None:
+        self._check_each()
+        if self.in_memory:
+            force_setattr(self, "durability", "memory")
+        if self.token_file and not self.tokens:
+            force_setattr(self, "tokens", tokens_from(self.token_file))
+        self._check_combinations()
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={f.shown(getattr(self, name))!r}" for name, f in FIELDS.items())
+        return f"Settings({', '.join(shown)})"
+
+    @property
+    def in_memory(self) -> bool:
+        """Nothing is kept when the process ends."""
+        return self.data == "memory"
+
+    @property
+    def on_loopback(self) -> bool:
+        """Only this machine can connect; a name other than localhost may be anything."""
+        try:
+            return self.host == "localhost" or ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def _check_each(self) -> None:
+        for field in FIELDS.values():
+            value = getattr(self, field.name)
+            try:
+                field.check(value)
+            except ValueError:
+                shown = "what was given" if field.secret else repr(value)
+                text = f"{field.name} must be {field.allowed()}, not {shown}"
+                raise BadSetting(text, field.name) from None
+
+    def _check_combinations(self) -> None:
+        if self.durability == "memory" and not self.in_memory:
+            text = "durability memory keeps no file: set data to 'memory', or another durability"
+            raise BadSetting(text, "durability", "data")
+        if not all(token.strip() for token in self.tokens):
+            raise BadSetting("tokens must not contain an empty one", "tokens")
+        if bool(self.tls_cert) != bool(self.tls_key):
+            text = "tls_cert and tls_key belong together: give both or neither"
+            raise BadSetting(text, "tls_cert", "tls_key")
+        if self.port == self.http_port != 0:
+            text = f"port and http_port must differ, both are {self.port}"
+            raise BadSetting(text, "port", "http_port")
+        if not (self.on_loopback or self.tokens or self.insecure):
+            text = (
+                f"host {self.host!r} lets other machines connect and nobody has to authenticate: "
+                "give a token (--token, --token-file), listen on 127.0.0.1, "
+                "or accept it (--insecure)"
+            )
+            raise BadSetting(text, "host")
+
+
+def tokens_from(path: str) -> tuple[str, ...]:
+    """Read a file of tokens: one a line, empty lines and lines that begin with ``#`` left out.
+
+    Raises:
+        BadSetting: it cannot be read or holds no token.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or "it is not UTF-8 text"
+        raise BadSetting(f"token_file {path} cannot be read: {reason}", "token_file") from None
+    stripped = (line.strip() for line in lines)
+    tokens = tuple(line for line in stripped if line and not line.startswith("#"))
+    if not tokens:
+        raise BadSetting(f"token_file {path} holds no token: write one a line", "token_file")
+    return tokens
+
+
+FIELDS = fields_of(Settings)
+"""Every setting by its name, in the order in which ``tandemq config show`` prints them."""

@@ -1,0 +1,52 @@
+"""What time alone does: everything that is due, in order."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from tandemq.engine import consume, settle
+from tandemq.engine.consumers import Consumer
+from tandemq.engine.core import Engine
+from tandemq.engine.finished import Finished
+from tandemq.model.message import Message, State
+from tandemq.model.policy import deadline, expires
+
+READY, LEASED, DELAYED, GONE = State.READY, State.LEASED, State.DELAYED, State.GONE
+
+SLICE = 2_000  # owners looked at in one tick: a million jobs due at once must not stall the loop
+
+
+def tick(engine: Engine, now: int) -> None:
+    """Do what is due at ``now``; call again at ``next_wake``, which may be now again."""
+    for owner in islice(engine.timers.due(now), SLICE):
+        if isinstance(owner, Message):
+            _message(engine, owner, now)
+        elif isinstance(owner, Consumer):
+            consume.give_up(engine, owner, now)
+        elif isinstance(owner, Finished):
+            owner.sweep(engine, now)
+
+
+def next_wake(engine: Engine) -> int | None:
+    """Return the moment of the next tick, None when nothing is pending."""
+    return engine.timers.next_wake()
+
+
+def _message(engine: Engine, m: Message, now: int) -> None:
+    q = engine.queues[m.queue]
+    at = deadline(m, q.settings.stall)
+    if at is None:
+        return
+    if at > now:
+        engine.timers.set(m, at)
+        return
+    if m.state is LEASED:
+        settle.overdue(engine, m, now)
+        return
+    end = expires(m)
+    if end is not None and end <= now:
+        engine.counters.expired += 1
+        engine.shift(m, "expire", GONE)
+    else:
+        engine.shift(m, "due", READY)
+        engine.match(q, now)

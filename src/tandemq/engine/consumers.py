@@ -1,0 +1,71 @@
+"""Consumers waiting for messages: one-shot pulls and standing subscriptions, in turn."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from tandemq.model.message import Message
+
+
+@dataclass(slots=True, eq=False)
+class Consumer:
+    """Somebody who wants messages of one queue.
+
+    A pull has a request to answer (``req``): it takes up to ``prefetch`` messages at once and is
+    over. A subscription has none: it stays, and never holds more than ``prefetch`` at a time.
+    """
+
+    conn: int
+    queue: str
+    prefetch: int
+    req: Any = None
+    span: int | None = None  # ms of the lease; None: a lease without a token
+    detach: bool = False  # what it takes survives its connection
+    until: int = 0  # when a pull stops waiting
+    alarm: int | None = None
+    stalled: bool = False  # its connection does not drain
+    closed: bool = False
+    held: dict[str, Message] = field(default_factory=dict)
+
+    @property
+    def one_shot(self) -> bool:
+        return self.req is not None
+
+    @property
+    def willing(self) -> bool:
+        return not (self.closed or self.stalled) and len(self.held) < self.prefetch
+
+
+class Ring:
+    """Consumers in turn: pulls first come first served, subscriptions round robin.
+
+    Both orders are the same row: a served pull leaves, a served subscription goes to the back.
+    """
+
+    __slots__ = ("_row",)
+
+    def __init__(self) -> None:
+        self._row: OrderedDict[Consumer, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def __iter__(self) -> Any:
+        return iter(self._row)
+
+    def add(self, c: Consumer) -> None:
+        self._row[c] = None
+
+    def drop(self, c: Consumer) -> None:
+        c.closed = True
+        self._row.pop(c, None)
+
+    def first(self) -> Consumer | None:
+        """Return the willing consumer whose turn it is; None when nobody is willing."""
+        return next((c for c in self._row if c.willing), None)
+
+    def served(self, c: Consumer) -> None:
+        """``c`` had its turn: send it to the back."""
+        self._row.move_to_end(c)

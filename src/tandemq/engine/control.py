@@ -1,0 +1,40 @@
+"""What an operator does to a queue as a whole."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tandemq.engine.core import Engine
+from tandemq.engine.queue import NO_SETTINGS, Queue, Settings
+
+_decode = msgspec.msgpack.Decoder(Settings).decode
+FACT = "queue/"  # + name: the key under which settings are stored
+
+
+def pause(engine: Engine, queue: str) -> None:
+    """Hand out nothing more; publishing and settling go on."""
+    configure(engine, engine.queue(queue), paused=True)
+
+
+def resume(engine: Engine, queue: str, now: int) -> None:
+    """Hand out messages again."""
+    q = engine.queue(queue)
+    configure(engine, q, paused=False)
+    engine.match(q, now)
+    engine.tidy(q)
+
+
+def configure(engine: Engine, q: Queue, **changes: object) -> None:
+    """Change settings of a queue and remember them."""
+    before = q.settings
+    q.settings = msgspec.structs.replace(before, **changes)
+    if q.settings != before:
+        kept = q.settings != NO_SETTINGS
+        engine.record(FACT + q.name, msgspec.msgpack.encode(q.settings) if kept else None)
+
+
+def restore(engine: Engine, name: str, fact: bytes | None) -> None:
+    """Take settings as they were stored; None is the default."""
+    q = engine.queue(name)
+    q.settings = _decode(fact) if fact is not None else NO_SETTINGS
+    engine.tidy(q)

@@ -1,0 +1,219 @@
+"""The engine's state and its inner movements: shift, lease, match, take.
+
+Everything a command can ask is a function ``verb(engine, ..., now)`` in the module of its topic.
+The engine is told the time and never waits; what changed and what must be said is collected until
+``take`` hands it over. Randomness is given from outside, so equal histories have equal ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tandemq.engine.consumers import Consumer
+from tandemq.engine.counters import Counters
+from tandemq.engine.finished import Finished, Rules
+from tandemq.engine.lifecycle import move
+from tandemq.engine.logs import Logs
+from tandemq.engine.queue import Queue
+from tandemq.engine.timers import Timers
+from tandemq.engine.workers import Workers
+from tandemq.model.message import Lease, Message, Run, State, Step
+from tandemq.model.outcome import Outcome, Reply
+from tandemq.model.policy import HISTORY, deadline
+
+NEW, LEASED, DONE, GONE = State.NEW, State.LEASED, State.DONE, State.GONE
+
+
+class Engine:
+    """The broker without I/O.
+
+    ``new_id(now)`` returns an id nobody can guess, ordered by time; it names messages and leases.
+    ``uniform()`` returns a random number in [0, 1).
+    """
+
+    def __init__(
+        self,
+        *,
+        new_id: Callable[[int], str],
+        uniform: Callable[[], float],
+        rules: Rules | None = None,
+    ) -> None:
+        self.new_id = new_id
+        self.uniform = uniform
+        self.rules = rules or Rules()
+        self.queues: dict[str, Queue] = {}
+        self.messages: dict[str, Message] = {}
+        self.leased_by: dict[int, dict[int, Message]] = {}  # connection -> what dies with it
+        self.waiting: dict[int, dict[Consumer, None]] = {}  # connection -> its pulls
+        self.logs = Logs()
+        self.workers = Workers()
+        self.timers = Timers()
+        self.counters = Counters()
+        self.finished = Finished(self.rules)
+        self.seq = 0
+        self.granting = True  # False while the server winds down: no new leases
+        self.owes_sync = False  # something changed whose publisher asked for more than a commit
+        self._changed: dict[int, Message] = {}
+        self._facts: dict[str, bytes | None] = {}
+        self._effects: list[Reply] = []
+
+    def queue(self, name: str) -> Queue:
+        """Return a queue; it begins to exist with the first request that leaves a trace in it."""
+        q = self.queues.get(name)
+        if q is None:
+            q = self.queues[name] = Queue(name)
+        return q
+
+    def tidy(self, q: Queue) -> None:
+        """Forget a queue that holds nothing, so that made-up names do not fill the memory."""
+        if q.blank:
+            self.queues.pop(q.name, None)
+
+    # -- movements -----------------------------------------------------------------------------
+
+    def shift(
+        self,
+        m: Message,
+        verb: str,
+        to: State,
+        *,
+        lease: Lease | None = None,
+        popped: bool = False,
+    ) -> None:
+        """Take a message along an edge of its life and keep every index of it true.
+
+        ``popped`` says that its entry was just taken out of the ready order.
+        """
+        q = self.queues[m.queue]
+        if m.state is not NEW:
+            self._unindex(m, q, popped)
+        move(m, verb, to)
+        self._changed[m.seq] = m
+        if to is GONE:
+            if self.messages.get(m.id) is m:
+                del self.messages[m.id]
+            self.tidy(q)
+        else:
+            m.lease = lease
+            self._index(m, q)
+
+    def _index(self, m: Message, q: Queue) -> None:
+        q.enter(m)
+        if m.state is LEASED:
+            lease = m.lease
+            assert lease is not None, "a leased message has a lease"
+            if lease.conn is not None:
+                self.leased_by.setdefault(lease.conn, {})[m.seq] = m
+        elif m.state is DONE:
+            self.finished.add(m)
+        if (at := deadline(m, q.settings.stall)) is not None:
+            self.timers.set(m, at)
+
+    def _unindex(self, m: Message, q: Queue, popped: bool = False) -> None:
+        q.leave(m, popped)
+        if m.alarm is not None:
+            self.timers.clear(m)
+        if m.lease is not None and m.lease.conn is not None:
+            held = self.leased_by[m.lease.conn]
+            del held[m.seq]
+            if not held:
+                del self.leased_by[m.lease.conn]
+        elif m.state is DONE:
+            self.finished.remove(m)
+
+    def admit(self, m: Message) -> None:
+        """Take in a message as it was stored, in whatever state that is."""
+        self.messages[m.id] = m
+        self.seq = max(self.seq, m.seq)
+        self._index(m, self.queue(m.queue))
+
+    def evict(self, m: Message) -> None:
+        """Drop a message from memory as if it had never been here; the store is not told."""
+        if m.state not in (NEW, GONE):
+            q = self.queues[m.queue]
+            self._unindex(m, q)
+            if self.messages.get(m.id) is m:
+                del self.messages[m.id]
+            m.state = GONE
+            m.gen += 1
+            self.tidy(q)
+
+    def forget(self, m: Message) -> None:
+        """Let go of a message that has ended, and of its log."""
+        self.shift(m, "forget", GONE)
+        self.logs.drop(self, m.id)
+
+    def touched(self, m: Message) -> None:
+        """A message changed in place, without moving: its row must be written."""
+        self._changed[m.seq] = m
+
+    def rearm(self, m: Message) -> None:
+        """A deadline changed in place; a later one is noticed when the earlier rings."""
+        if (at := deadline(m, self.queues[m.queue].settings.stall)) is not None:
+            self.timers.set(m, at)
+
+    # -- the matchmaker ------------------------------------------------------------------------
+
+    def lease(self, m: Message, conn: int | None, span: int | None, now: int) -> None:
+        """Hand out a message just popped from the ready order.
+
+        ``span`` None gives a lease without a token, which no clock ends; ``conn`` None one that
+        survives its connection.
+        """
+        run = m.run
+        if run is None:
+            run = m.run = Run(history=[])
+        run.started = run.heartbeat = now
+        run.retired = None
+        step(run, Step(LEASED, now))
+        m.leases += 1
+        self.counters.pulled += 1
+        lease = (
+            Lease(None, 0, 0, conn) if span is None else Lease(self.new_id(now), now + span, span, conn)
+        )
+        self.shift(m, "lease", LEASED, lease=lease, popped=True)
+
+    def match(self, q: Queue, now: int) -> None:
+        """Bind ready messages to willing consumers until one side has nothing left."""
+        while q.ready and q.open and self.granting and (c := q.ring.first()) is not None:
+            taken: list[Message] = []
+            while len(taken) < c.prefetch and (m := q.ready.pop()) is not None:
+                self.lease(m, None if c.detach else c.conn, c.span, now)
+                taken.append(m)
+            if taken:
+                self.answer(c, taken)
+
+    def answer(self, c: Consumer, messages: list[Message]) -> None:
+        """End a waiting pull."""
+        self.queues[c.queue].ring.drop(c)
+        self.timers.clear(c)
+        pulls = self.waiting[c.conn]
+        del pulls[c]
+        if not pulls:
+            del self.waiting[c.conn]
+        self._effects.append(Reply(c.conn, c.req, messages))
+
+    # -- outcomes ------------------------------------------------------------------------------
+
+    def record(self, key: str, value: bytes | None) -> None:
+        """Remember a fact that is not part of a message; None forgets it."""
+        self._facts[key] = value
+
+    def take(self) -> Outcome:
+        """Hand over what changed and what must be said since the last call."""
+        outcome = Outcome(self._changed, self._facts, self._effects)
+        self._changed, self._facts, self._effects = {}, {}, []
+        self.owes_sync = False
+        return outcome
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing waits to be taken."""
+        return not (self._changed or self._facts or self._effects)
+
+
+def step(run: Run, entry: Step) -> None:
+    """Add to a timeline, which keeps its newest entries."""
+    run.history.append(entry)
+    if len(run.history) > HISTORY:
+        del run.history[0]

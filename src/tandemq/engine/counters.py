@@ -1,0 +1,19 @@
+"""What the engine counts: plain integers, read by whoever reports them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Counters:
+    """Totals since the engine was made."""
+
+    pushed: int = 0
+    pulled: int = 0
+    completed: int = 0
+    failed: int = 0  # ended as dead letters
+    retried: int = 0
+    expired: int = 0
+    stalled: int = 0
+    interrupted: int = 0  # given back because a connection broke

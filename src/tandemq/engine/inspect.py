@@ -1,0 +1,55 @@
+"""Read-only views: one message, many, counts. Counts cost nothing, pages only their length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import merge
+from itertools import islice
+from operator import attrgetter
+
+from tandemq.engine.core import Engine
+from tandemq.engine.queue import Queue
+from tandemq.model.message import Message, State
+
+SORTED = 10_000  # a state with at most so many messages is listed in exact order of arrival
+
+_by_seq = attrgetter("seq")
+
+
+def count(engine: Engine, queue: str) -> int:
+    """Return how many messages of a queue are ready or will be by time alone."""
+    q = engine.queues.get(queue)
+    return q.counts[State.READY] + q.counts[State.DELAYED] if q else 0
+
+
+def page(
+    engine: Engine,
+    queue: str,
+    states: Sequence[State],
+    offset: int,
+    limit: int,
+    descending: bool = False,
+) -> list[Message]:
+    """Return messages in any of ``states`` by order of publication.
+
+    In a state with more than 10,000 messages they come in the order in which they reached that
+    state, which needs no sorting: a page near the start is found at once however many there are.
+    """
+    q = engine.queues.get(queue)
+    if q is None or limit <= 0:
+        return []
+    start = max(0, offset)
+    return list(islice(in_order(q, states, descending), start, start + limit))
+
+
+def in_order(q: Queue, states: Sequence[State], descending: bool = False) -> Iterable[Message]:
+    """Yield the messages of a queue in any of ``states``, in the order of ``page``."""
+    sources = [_of_state(q, state, descending) for state in states if q.counts[state]]
+    return merge(*sources, key=_by_seq, reverse=descending)
+
+
+def _of_state(q: Queue, state: State, descending: bool) -> Iterable[Message]:
+    found = q.within(state)
+    if q.counts[state] <= SORTED:
+        return sorted(found, key=_by_seq, reverse=descending)
+    return reversed(found) if descending else found

@@ -1,0 +1,77 @@
+"""One queue: what is ready, who wants it, who is where, what is counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from tandemq.engine.consumers import Ring
+from tandemq.engine.ready import Ready
+from tandemq.model.message import Message, State
+from tandemq.model.policy import Stall
+
+READY = State.READY
+
+
+class Settings(Struct, omit_defaults=True, frozen=True):
+    """What an operator has set for one queue; stored as a fact, absent while all is default."""
+
+    paused: bool = False
+    stall: Stall = Stall()
+
+
+NO_SETTINGS = Settings()
+
+
+class Queue:
+    """A name, an order, a ring of consumers, settings and counts."""
+
+    __slots__ = ("counts", "members", "name", "prioritized", "ready", "ring", "settings")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ready = Ready()
+        self.ring = Ring()
+        self.settings = NO_SETTINGS
+        self.counts = [0] * len(State)  # by state
+        self.prioritized = 0  # of the ready ones, those with a priority above 0
+        # Every message but the ready ones, by state in the order of arrival there.
+        self.members: list[dict[int, Message]] = [{} for _ in State]
+
+    @property
+    def open(self) -> bool:
+        """Whether the queue may hand out messages."""
+        return not self.settings.paused
+
+    @property
+    def blank(self) -> bool:
+        """Nothing would be lost if the queue were forgotten."""
+        return not (any(self.counts) or self.ring or self.settings != NO_SETTINGS)
+
+    def enter(self, m: Message) -> None:
+        """Index a message under its present state."""
+        state = m.state
+        self.counts[state] += 1
+        if state is READY:
+            self.ready.push(m)
+            if m.priority > 0:
+                self.prioritized += 1
+        else:
+            self.members[state][m.seq] = m
+
+    def leave(self, m: Message, popped: bool = False) -> None:
+        """Take a message out of the index of its present state."""
+        state = m.state
+        self.counts[state] -= 1
+        if state is READY:
+            if not popped:
+                self.ready.left()
+            if m.priority > 0:
+                self.prioritized -= 1
+        else:
+            del self.members[state][m.seq]
+
+    def within(self, state: State) -> Any:
+        """Return the messages in ``state``: ready ones in order of delivery, others of arrival."""
+        return self.ready if state is READY else self.members[state].values()

@@ -1,0 +1,125 @@
+"""The order in which ready messages are handed out.
+
+Higher priority first; in one priority those with ``lifo`` before all others, newest first; the
+others by the moment they became due, then by arrival (bunqueue semantics 2). Each priority is a
+lane: nearly every message arrives in order and is appended to a deque, the few that belong further
+ahead (a released lease, a back-dated job) wait in a small heap beside it. Removal is lazy: an
+entry made for an older generation of its message is skipped when it surfaces.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush, merge
+from itertools import chain
+
+from tandemq.model.message import Message
+
+Entry = tuple[int, int, int, Message]  # due, seq, generation, message
+
+SLACK = 1024  # stale entries that are not worth a sweep
+
+
+class Lane:
+    """The ready messages of one priority."""
+
+    __slots__ = ("early", "line", "stack")
+
+    def __init__(self) -> None:
+        self.line: deque[Entry] = deque()  # by (due, seq)
+        self.early: list[Entry] = []  # a heap of those that came out of order
+        self.stack: list[Entry] = []  # lifo: a heap by -seq
+
+    def push(self, m: Message) -> None:
+        if m.options.lifo:
+            heappush(self.stack, (0, -m.seq, m.gen, m))
+            return
+        entry = (m.due, m.seq, m.gen, m)
+        line = self.line
+        if not line or line[-1] <= entry:
+            line.append(entry)
+        else:
+            heappush(self.early, entry)
+
+    def pop(self) -> Entry | None:
+        if self.stack:
+            return heappop(self.stack)
+        if self.early and (not self.line or self.early[0] < self.line[0]):
+            return heappop(self.early)
+        return self.line.popleft() if self.line else None
+
+    def entries(self) -> Iterator[Entry]:
+        return chain(sorted(self.stack), merge(self.line, sorted(self.early)))
+
+    def entries_reversed(self) -> Iterator[Entry]:
+        early = sorted(self.early, reverse=True)
+        return chain(merge(reversed(self.line), early, reverse=True), sorted(self.stack)[::-1])
+
+    def sweep(self) -> None:
+        self.line = deque(e for e in self.line if e[2] == e[3].gen)
+        self.early = [e for e in self.early if e[2] == e[3].gen]
+        self.stack = [e for e in self.stack if e[2] == e[3].gen]
+        heapify(self.early)
+        heapify(self.stack)
+
+
+class Ready:
+    """What may be handed out, best first."""
+
+    __slots__ = ("_lanes", "_order", "_stale", "_size")
+
+    def __init__(self) -> None:
+        self._lanes: dict[int, Lane] = {}
+        self._order: list[int] = []  # a heap of -priority, one for each lane
+        self._size = 0
+        self._stale = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def push(self, m: Message) -> None:
+        """Add a message in its place; ``m.gen`` names this stay."""
+        lane = self._lanes.get(m.priority)
+        if lane is None:
+            lane = self._lanes[m.priority] = Lane()
+            heappush(self._order, -m.priority)
+        lane.push(m)
+        self._size += 1
+
+    def pop(self) -> Message | None:
+        """Take out the message whose turn it is."""
+        while self._order:
+            lane = self._lanes[-self._order[0]]
+            entry = lane.pop()
+            if entry is None:
+                del self._lanes[-heappop(self._order)]
+            elif entry[2] == entry[3].gen:
+                self._size -= 1
+                return entry[3]
+            else:
+                self._stale -= 1
+        return None
+
+    def left(self) -> None:
+        """A message left READY without being popped: its entry is stale from now on."""
+        self._size -= 1
+        self._stale += 1
+        if self._stale > SLACK and self._stale > self._size:
+            for lane in self._lanes.values():
+                lane.sweep()
+            self._stale = 0
+
+    def __iter__(self) -> Iterator[Message]:
+        """Yield the ready messages in the order in which they would be handed out."""
+        for priority in sorted(self._lanes, reverse=True):
+            for entry in self._lanes[priority].entries():
+                if entry[2] == entry[3].gen:
+                    yield entry[3]
+
+    def __reversed__(self) -> Iterator[Message]:
+        """Yield the ready messages, the one that would be handed out last first."""
+        for priority in sorted(self._lanes):
+            for entry in self._lanes[priority].entries_reversed():
+                if entry[2] == entry[3].gen:
+                    yield entry[3]

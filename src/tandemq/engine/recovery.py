@@ -1,0 +1,60 @@
+"""Taking in what a store holds: at start, and when a batch that could not be stored is undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tandemq.engine.core import Engine
+from tandemq.engine.settle import bury, retry_later
+from tandemq.model.message import Message, State
+
+LEASED = State.LEASED
+
+
+def resume(engine: Engine, now: int) -> int:
+    """Decide about the messages that a crash left leased; return how many there were.
+
+    Each is charged an attempt and a stall, and tried again after its back-off (bunqueue semantics
+    17). A clean stop gives leases back before it stores them, so it leaves none.
+    """
+    held = [m for q in engine.queues.values() for m in q.members[LEASED].values()]
+    for m in held:
+        run = m.run
+        assert run is not None and m.lease is not None, "a leased message has both"
+        started = run.started
+        m.attempts += 1
+        run.stalls += 1
+        limit = engine.queues[m.queue].settings.stall.max_stalls
+        if m.attempts >= m.options.max_attempts:
+            run.error = f"Job reached max attempts ({m.attempts}) during startup recovery"
+            bury(engine, m, now, "max_attempts_exceeded")
+        elif limit > 0 and run.stalls >= limit:
+            run.error = f"Job stalled {run.stalls} times (recovered at startup)"
+            bury(engine, m, now, "stalled")
+        else:
+            retry_later(engine, m, now)
+            run.started = started
+    return len(held)
+
+
+def show_last_start(m: Message) -> None:
+    """Let a message read at start tell when it last ran, as the reference's rows do."""
+    if m.run is not None and not m.run.started:
+        m.run.started = next((s.at for s in reversed(m.run.history) if s.state is LEASED), 0)
+
+
+def roll_back(
+    engine: Engine, touched: Iterable[Message], stored: Iterable[Message], now: int
+) -> None:
+    """Replace messages by what the store knows of them.
+
+    ``touched`` are all that changed since the last stored batch, ``stored`` those of them that
+    the store holds. All go before any comes back, since a new message may bear an old one's id.
+    """
+    for m in touched:
+        engine.evict(m)
+    back = list(stored)
+    for m in back:
+        engine.admit(m)
+    for name in {m.queue for m in back}:
+        engine.match(engine.queues[name], now)

@@ -1,0 +1,272 @@
+"""The end of a lease: acknowledged, failed, run out, renewed; and who may still say so late.
+
+Sources: bunqueue semantics 4 (failure), 5 (locks), 7 (stalls); rulings 15 and 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from tandemq.engine.core import Engine, step
+from tandemq.model.errors import NotLeased, TokenRequired, WrongToken
+from tandemq.model.message import Message, Run, State, Step
+from tandemq.model.policy import (
+    STACK_LINES,
+    backoff,
+    lease_ends_at,
+    times_out_at,
+)
+
+DELAYED, READY, LEASED, DONE, DEAD, GONE = (
+    State.DELAYED,
+    State.READY,
+    State.LEASED,
+    State.DONE,
+    State.DEAD,
+    State.GONE,
+)
+
+
+class Claim(Enum):
+    """What somebody who wants to settle a message may do."""
+
+    HELD = "holds the lease"
+    LATE = "the message was taken back, but may still be completed"
+    OVER = "the message has been finished meanwhile"
+
+
+def claim(engine: Engine, id: object, token: str | None) -> tuple[Message, Claim]:
+    """Find a message and what ``token`` allows.
+
+    A lease without a token may be settled by anybody, with any token.
+
+    Raises:
+        NotLeased, TokenRequired, WrongToken
+    """
+    m = engine.messages.get(id) if isinstance(id, str) else None
+    if m is None or m.run is None:
+        raise NotLeased(id)
+    if m.state is LEASED:
+        assert m.lease is not None, "a leased message has a lease"
+        if m.lease.token is not None and token != m.lease.token:
+            raise WrongToken(id) if token else TokenRequired(id)
+        return m, Claim.HELD
+    retired = m.run.retired
+    if retired is None or retired not in ("", token):
+        raise NotLeased(id)
+    return m, Claim.LATE if m.state in (READY, DELAYED) else Claim.OVER
+
+
+def ack(
+    engine: Engine,
+    id: object,
+    token: str | None,
+    now: int,
+    *,
+    result: bytes | None = None,
+    remove: bool = False,
+) -> bool:
+    """Complete a message; False when it has been finished meanwhile and nothing changed.
+
+    Raises:
+        NotLeased, TokenRequired, WrongToken
+    """
+    m, how = claim(engine, id, token)
+    if how is Claim.OVER:
+        return False
+    complete(engine, m, now, result, remove)
+    return True
+
+
+def complete(engine: Engine, m: Message, now: int, result: bytes | None, remove: bool) -> None:
+    """End a message well, and keep it for those who ask, unless somebody wished otherwise."""
+    run = m.run
+    assert run is not None, "only what was handed out is completed"
+    engine.counters.completed += 1
+    run.retired = None
+    if remove or m.options.remove_on_complete:
+        engine.shift(m, "ack", GONE)
+        return
+    run.finished = now
+    run.started = run.started or now
+    run.result = result
+    step(run, Step(DONE, now))
+    if engine.rules.done_progress is not None:
+        run.progress = engine.rules.done_progress
+    engine.shift(m, "ack", DONE)
+    engine.finished.trim(engine)
+    engine.finished.wind(engine, now)
+
+
+def fail(
+    engine: Engine,
+    id: object,
+    token: str | None,
+    now: int,
+    *,
+    error: str | None = None,
+    stack: Sequence[object] = (),
+    unrecoverable: bool = False,
+    remove: bool = False,
+) -> bool:
+    """End an attempt badly; False when the attempt has been ended meanwhile.
+
+    Raises:
+        NotLeased, TokenRequired, WrongToken
+    """
+    m, how = claim(engine, id, token)
+    if how is not Claim.HELD:
+        return False
+    run = m.run
+    assert run is not None, "a leased message has run"
+    lines = [line.strip() for line in stack[:STACK_LINES] if isinstance(line, str)]
+    kept = [line for line in lines if line][: max(0, m.options.stack_trace_limit)]
+    run.stack = tuple(kept) or None
+    end_attempt(
+        engine, m, now, error, cause="max_attempts_exceeded", final=unrecoverable, remove=remove
+    )
+    return True
+
+
+def end_attempt(
+    engine: Engine,
+    m: Message,
+    now: int,
+    error: str | None,
+    *,
+    cause: str,
+    final: bool = False,
+    remove: bool = False,
+) -> None:
+    """Charge an attempt; retry after a back-off while the budget lasts, else bury the message."""
+    run = m.run
+    assert run is not None, "a leased message has run"
+    m.attempts += 1
+    run.error = error
+    step(run, Step(DEAD, now, error, m.attempts))
+    if final or m.attempts >= m.options.max_attempts:
+        bury(engine, m, now, cause, remove)
+        return
+    step(run, Step(READY, now, None, m.attempts + 1))
+    retry_later(engine, m, now)
+
+
+def retry_later(engine: Engine, m: Message, now: int) -> None:
+    """Send a leased message back for another try, after its back-off."""
+    assert m.run is not None, "a leased message has run"
+    m.run.started = 0
+    engine.counters.retried += 1
+    m.due = now + backoff(m.options, m.attempts, engine.uniform())
+    back = DELAYED if m.due > now else READY
+    engine.shift(m, "fail", back)
+    if back is READY:
+        engine.match(engine.queues[m.queue], now)
+
+
+def bury(engine: Engine, m: Message, now: int, cause: str, remove: bool = False) -> None:
+    """Make a leased message a dead letter."""
+    assert m.run is not None, "a leased message has run"
+    engine.counters.failed += 1
+    if remove or m.options.remove_on_fail:
+        engine.shift(m, "fail", GONE)
+        return
+    m.run.finished = now
+    m.run.cause = cause
+    engine.shift(m, "fail", DEAD)
+
+
+def overdue(engine: Engine, m: Message, now: int) -> None:
+    """The clock ends a lease: it ran out, the job ran too long, or its worker went silent."""
+    ends, limit = lease_ends_at(m), times_out_at(m)
+    if limit is not None and limit <= now:
+        retire(m)
+        end_attempt(engine, m, now, "Job timeout exceeded", cause="timeout")
+    elif ends is not None and ends <= now:
+        _lease_ran_out(engine, m, now)
+    else:
+        retire(m)
+        _stalled(engine, m, now)
+
+
+def retire(m: Message) -> None:
+    """Remember the lease that ends, because its holder may still come with a result."""
+    assert m.run is not None and m.lease is not None, "only a lease is retired"
+    m.run.retired = m.lease.token or ""
+
+
+def _lease_ran_out(engine: Engine, m: Message, now: int) -> None:
+    run, lease = m.run, m.lease
+    assert run is not None and lease is not None, "a leased message has both"
+    if _strike(engine, m, run, now, "Lock expired", f"Lock expired after {lease.renewals} renewals"):
+        run.started = 0
+        engine.shift(m, "fail", READY)  # at once and in its old place: its worker is gone
+        engine.match(engine.queues[m.queue], now)
+
+
+def _stalled(engine: Engine, m: Message, now: int) -> None:
+    run = m.run
+    assert run is not None, "a leased message has run"
+    if _strike(engine, m, run, now, "Job stalled", f"Job stalled {run.stalls + 1} times"):
+        retry_later(engine, m, now)
+
+
+def _strike(
+    engine: Engine, m: Message, run: Run, now: int, what: str, out_of_stalls: str
+) -> bool:
+    """Charge an attempt and a stall; True when the message may run again, else it is buried."""
+    m.attempts += 1
+    run.stalls += 1
+    engine.counters.stalled += 1
+    limit = engine.queues[m.queue].settings.stall.max_stalls
+    if m.attempts >= m.options.max_attempts:
+        run.error = f"{what} at max attempts ({m.attempts})"
+        bury(engine, m, now, "max_attempts_exceeded")
+    elif limit > 0 and run.stalls >= limit:
+        run.error = out_of_stalls
+        bury(engine, m, now, "stalled")
+    else:
+        return True
+    run.started = 0
+    return False
+
+
+def extend(
+    engine: Engine, id: object, token: str | None, now: int, span: int | None = None
+) -> bool:
+    """Renew a lease that has a token and has not run out; ``token`` None takes whatever there is.
+
+    ``span`` is in ms from now and defaults to the span the lease was taken for. False when there
+    is nothing to renew.
+    """
+    m = engine.messages.get(id) if isinstance(id, str) else None
+    lease = m.lease if m is not None else None
+    if m is None or lease is None or m.run is None or lease.token is None:
+        return False
+    if token not in (None, lease.token) or lease.until <= now:
+        return False
+    lease.until = now + (lease.span if span is None else span)
+    lease.renewals += 1
+    m.run.heartbeat = now
+    _prolong(engine, m)
+    return True
+
+
+def heartbeat(
+    engine: Engine, id: object, token: str | None, now: int, span: int | None = None
+) -> bool:
+    """Say that a message is being worked on; with a token this renews the lease too."""
+    if token is not None:
+        return extend(engine, id, token, now, span)
+    m = engine.messages.get(id) if isinstance(id, str) else None
+    if m is None or m.state is not LEASED or m.run is None:
+        return False
+    m.run.heartbeat = now
+    _prolong(engine, m)
+    return True
+
+
+def _prolong(engine: Engine, m: Message) -> None:
+    engine.touched(m)
+    if m.alarm is None or (lease_ends_at(m) or m.alarm) < m.alarm:
+        engine.rearm(m)  # a shorter span than before; a longer one is seen when the alarm rings

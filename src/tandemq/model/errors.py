@@ -1,0 +1,130 @@
+"""Every refusal the server can give, as one small tree. Wires choose the words, not the cause.
+
+Anything raised that is not of this tree is a bug, and a bug says nothing of itself to the peer.
+"""
+
+from __future__ import annotations
+
+
+class TandemqError(Exception):
+    """A refusal caused by the request or by the state of the server.
+
+    ``code`` is stable and machine-readable; ``fatal`` means the connection cannot continue;
+    ``retry`` means that the same request may succeed later.
+    """
+
+    code = "error"
+    fatal = False
+    retry = False
+
+
+class BadRequest(TandemqError):
+    """The request is malformed or out of range; the text names the field and what is allowed."""
+
+    code = "bad-request"
+
+
+class UnknownCommand(BadRequest):
+    """No command has this name (names are case-sensitive)."""
+
+    code = "unknown-command"
+
+
+class NotSupported(BadRequest):
+    """The request is understood, but this release does not do it."""
+
+    code = "not-supported"
+
+
+class NotFound(TandemqError):
+    """The named thing does not exist."""
+
+    code = "not-found"
+
+
+class AboutMessage(TandemqError):
+    """A refusal that concerns one message."""
+
+    def __init__(self, id: object) -> None:
+        super().__init__(id)
+        self.id = id
+
+
+class NotLeased(AboutMessage):
+    """The message does not exist, or nobody holds it, so it cannot be settled."""
+
+    code = "not-leased"
+
+
+class TokenRequired(AboutMessage):
+    """The message is held under a lease with a token, and none was given."""
+
+    code = "token-required"
+
+
+class WrongToken(AboutMessage):
+    """The token is not that of the present lease."""
+
+    code = "wrong-token"
+
+
+class NotActive(TandemqError):
+    """The operation needs a leased message; the text names the state it is in."""
+
+    code = "not-active"
+
+
+class Unauthenticated(TandemqError):
+    """The connection has not proved who it is."""
+
+    code = "unauthenticated"
+
+
+class BadCredentials(TandemqError):
+    """The token is none of the accepted ones."""
+
+    code = "bad-credentials"
+
+
+class RateLimited(TandemqError):
+    """This connection sent more requests than its window allows."""
+
+    code = "rate-limited"
+    retry = True
+
+
+class Overloaded(TandemqError):
+    """The server is at a limit of its own."""
+
+    code = "overloaded"
+    fatal = True
+    retry = True
+
+
+class StorageFailed(TandemqError):
+    """The change could not be stored and was undone; it may be repeated when writing works again."""
+
+    code = "storage-failed"
+    retry = True
+
+
+class Malformed(TandemqError):
+    """The frame holds no command that can be read; the stream itself is intact."""
+
+    code = "malformed"
+
+
+class FrameTooLarge(TandemqError):
+    """The peer announced a frame longer than the limit; the stream is unusable."""
+
+    code = "frame-too-large"
+    fatal = True
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(size, limit)
+        self.size, self.limit = size, limit
+
+
+def every_error(root: type[TandemqError] = TandemqError) -> set[type[TandemqError]]:
+    """Return the whole tree, for tests that want a row for each."""
+    return {root}.union(*map(every_error, root.__subclasses__()))

@@ -1,0 +1,109 @@
+"""The record: a message, its state, its options, its lease and what has happened to it so far.
+
+A job is a message that somebody pulls. All moments are integer milliseconds since the epoch and
+all spans integer milliseconds, unless a name says otherwise. Messages exist by the million, so
+they are Structs without garbage-collector tracking: they never take part in reference cycles.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from msgspec import Struct
+
+
+class State(IntEnum):
+    """Where a message is in its life. The numbers are stored in data files: never reuse one."""
+
+    NEW = 0  # not accepted yet
+    PARKED = 1  # waits for children or copies
+    DELAYED = 2  # waits for its moment
+    READY = 3  # waits for a consumer
+    LEASED = 4  # held by a consumer
+    DONE = 5  # ended well, kept for a while
+    DEAD = 6  # ended badly: a dead letter
+    GONE = 7  # forgotten
+
+
+class Options(Struct, frozen=True, gc=False):
+    """What the publisher asked for. Most messages share one of a few equal values."""
+
+    max_attempts: int = 3
+    backoff: float = 1000
+    backoff_type: str | None = None  # "fixed", "exponential"; None: a bare number was given
+    ttl: float | None = None  # may be fractional: clients send what they like
+    timeout: float | None = None  # longest run
+    lifo: bool = False
+    durable: bool = False  # the answer waits for fsync
+    remove_on_complete: bool = False
+    remove_on_fail: bool = False
+    custom_id: bool = False  # the id was chosen by the publisher
+    stall_timeout: float | None = None
+    stack_trace_limit: int = 10
+    keep_logs: float | None = None
+    size_limit: float | None = None
+    tags: tuple[str, ...] = ()
+
+
+DEFAULTS = Options()
+
+
+class Lease(Struct, gc=False):
+    """The right to settle one message until a moment."""
+
+    token: str | None  # None: pulled without an owner, anybody may settle
+    until: int  # 0: never expires by itself (no token)
+    span: int  # renewed for this long, when the renewal names no other span
+    conn: int | None  # the connection it dies with; None: survives disconnects
+    renewals: int = 0
+
+
+class Step(NamedTuple):
+    """One entry of a message's timeline."""
+
+    state: State
+    at: int
+    error: str | None = None
+    attempt: int = 0  # 0: not part of the entry
+
+
+class Run(Struct, gc=False):
+    """What has happened to a message since it was first handed out."""
+
+    started: int = 0  # 0: not running, and not finished either
+    finished: int = 0
+    heartbeat: int = 0
+    progress: float = 0
+    progress_message: str | None = None
+    stack: tuple[str, ...] | None = None
+    error: str | None = None  # of the last failure
+    cause: str | None = None  # why it is a dead letter
+    result: bytes | None = None
+    stalls: int = 0
+    interruptions: int = 0  # connections that broke while holding it
+    retired: str | None = None  # a token that may still settle late; "" = none was needed
+    history: list[Step] = []
+
+
+class Message(Struct, gc=False):
+    """One message from its publication until it is forgotten."""
+
+    id: str
+    queue: str
+    name: str
+    body: bytes
+    seq: int  # arrival number: place among equals, and key of its row
+    created: int
+    due: int
+    priority: int = 0
+    options: Options = DEFAULTS
+    state: State = State.NEW
+    born: State = State.NEW  # the first state after NEW
+    attempts: int = 0  # failures that count against the budget
+    leases: int = 0  # how often it was handed out
+    lease: Lease | None = None
+    run: Run | None = None
+    gen: int = 0  # counts moves; entries made for an older one are stale
+    alarm: int | None = None  # when the timer heap looks at it next
+    stored: bool = False  # its row exists, so only the head needs writing

@@ -1,0 +1,83 @@
+"""How a queue behaves at the edges of a life: pure decisions about one message.
+
+Nothing here needs an engine, so that a broker on a shared database can call the same functions.
+Sources: bunqueue semantics 4 (retries), 5 (locks), 7 (stalls).
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tandemq.model.message import Message, Options, State
+
+LEASE = 30_000  # ms; a lease whose owner names no other span
+LEASE_GRACE = 800  # ms after its end in which a late settle still wins (bunqueue quirk 28)
+STALL_SWEEP = 5_000  # ms between the first sign of a stall and its verdict
+BACKOFF_CAP = 3_600_000  # ms
+STACK_LINES = 100  # of a failure's stack are looked at
+HISTORY = 20  # newest steps of a timeline that are kept
+LOG_LINES = 100  # newest lines of a message's log that are kept
+
+
+class Stall(Struct, frozen=True):
+    """When a message without sign of life is taken back, for one queue."""
+
+    enabled: bool = True
+    interval: int = 30_000  # ms without a heartbeat
+    max_stalls: int = 3  # 0: no limit
+    grace: int = 5_000  # ms after the start in which nothing counts as a stall
+
+
+def backoff(options: Options, attempts: int, uniform: float) -> int:
+    """Return the ms to wait before the next run, after ``attempts`` failures.
+
+    A fixed back-off varies by a fifth, an exponential one by half, so that the failures of one
+    moment do not return in one moment. ``uniform`` is a random number in [0, 1).
+    """
+    if options.backoff_type == "fixed":
+        delay = options.backoff * (0.8 + 0.4 * uniform)
+    else:
+        # 2 ** 1000 attempts would still be a float; the cap makes larger powers pointless
+        delay = options.backoff * 2.0 ** min(attempts, 64) * (0.5 + uniform)
+    return int(min(delay, BACKOFF_CAP))
+
+
+def expires(m: Message) -> int | None:
+    """Return the first moment at which a waiting message is past its time to live."""
+    ttl = m.options.ttl
+    return None if ttl is None else m.created + int(ttl) + 1
+
+
+def stalls_at(m: Message, stall: Stall) -> int | None:
+    """Return when a leased message counts as stalled, if it shows no sign of life until then."""
+    if not stall.enabled or m.run is None:
+        return None
+    own = m.options.stall_timeout
+    interval = stall.interval if own is None else max(0, int(own))
+    return max(m.run.started + stall.grace, m.run.heartbeat + interval) + STALL_SWEEP
+
+
+def times_out_at(m: Message) -> int | None:
+    """Return when a leased message has run longer than its publisher allowed."""
+    timeout = m.options.timeout
+    return m.run.started + max(1, int(timeout)) if timeout and m.run else None
+
+
+def lease_ends_at(m: Message) -> int | None:
+    """Return when an unrenewed lease is taken back; a lease without a token has no end."""
+    lease = m.lease
+    return lease.until + LEASE_GRACE if lease and lease.token is not None else None
+
+
+def deadline(m: Message, stall: Stall) -> int | None:
+    """Return the next moment at which time alone changes the message."""
+    state = m.state
+    if state is State.LEASED:
+        ends = lease_ends_at(m), times_out_at(m), stalls_at(m, stall)
+        return min((e for e in ends if e is not None), default=None)
+    if state is State.DELAYED:
+        end = expires(m)
+        return m.due if end is None else min(m.due, end)
+    if state is State.READY or state is State.PARKED:
+        return expires(m)
+    return None

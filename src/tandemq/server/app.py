@@ -1,0 +1,172 @@
+"""The server process: its parts start in order and stop in the reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from tandemq.config import BadSetting, Settings
+from tandemq.config.settings import tokens_from
+from tandemq.server.banner import banner
+from tandemq.server.connections import Connection
+from tandemq.server.runtime import Runtime
+from tandemq.server.tls import ServerCertificate
+from tandemq.stores.base import Store
+from tandemq.stores.open import open_store
+
+log = logging.getLogger("tandemq.server")
+
+LISTEN_BACKLOG = 1024
+HANDSHAKE = 10.0  # s a TLS handshake may take
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def serve(settings: Settings) -> int:
+    """Run a server until it is told to stop; return the exit code of the process.
+
+    Raises:
+        BadSetting, StoreUnusable, StoreFailed, OSError: it could not start, or not go on.
+    """
+    with asyncio.Runner(loop_factory=_loop_factory(settings.loop)) as runner:
+        return runner.run(_main(settings))
+
+
+def _loop_factory(kind: str) -> type[asyncio.AbstractEventLoop] | None:
+    if kind == "asyncio":
+        return None
+    try:
+        import uvloop
+    except ImportError:
+        if kind == "uvloop":
+            raise BadSetting("uvloop is not installed: pip install 'tandemq[fast]'", "loop") from None
+        return None
+    return uvloop.Loop
+
+
+async def _main(settings: Settings) -> int:
+    certificate = ServerCertificate.of(settings)
+    stop = _Stop()
+    stop.watch()
+    with opened(settings) as store:
+        began = time.perf_counter()
+        async with running(settings, store) as runtime:
+            log.info("loaded %d messages in %.1f s", len(runtime.engine.messages), _since(began))
+            async with listening(runtime, certificate) as port:
+                with _reloading(runtime, certificate):
+                    shown = banner(settings, port, None, certificate is not None, _text(store))
+                    print(shown, flush=True)
+                    await stop.asked.wait()
+                    log.info("stopping")
+            await _settle_down(runtime, stop)
+    log.info("stopped")
+    return 0
+
+
+# -- parts ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Store]:
+    """The part that owns the store: it starts first and stops last."""
+    store = open_store(settings.data)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@asynccontextmanager
+async def running(settings: Settings, store: Store) -> AsyncIterator[Runtime]:
+    """The part that owns the engine; it keeps everything that was accepted before it ends."""
+    sys.setswitchinterval(0.001)  # the writer thread must get its turns (study: commits on a thread)
+    runtime = Runtime(settings, store)
+    gc.disable()  # a collection over a million fresh messages would only find them alive
+    runtime.start()
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(100_000, 50, 1_000)
+    try:
+        yield runtime
+    finally:
+        await runtime.stop()
+
+
+@asynccontextmanager
+async def listening(
+    runtime: Runtime, certificate: ServerCertificate | None
+) -> AsyncIterator[int]:
+    """The part that accepts connections; its value is the port that is open."""
+    server = await runtime.loop.create_server(
+        lambda: Connection(runtime, runtime.next_id()),
+        runtime.settings.host,
+        runtime.settings.port,
+        backlog=LISTEN_BACKLOG,
+        ssl=certificate.context if certificate else None,
+        ssl_handshake_timeout=HANDSHAKE if certificate else None,
+    )
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+async def _settle_down(runtime: Runtime, stop: _Stop) -> None:
+    """Wait until nothing is leased any more, but not for ever, and not if told twice."""
+    runtime.wind_down()
+    end = time.monotonic() + runtime.settings.shutdown_timeout
+    while runtime.leased and time.monotonic() < end and not stop.at_once.is_set():
+        await asyncio.wait([asyncio.ensure_future(stop.at_once.wait())], timeout=0.05)
+
+
+# -- signals -------------------------------------------------------------------------------------
+
+
+class _Stop:
+    """The wish to stop: the first signal asks, a second one insists."""
+
+    def __init__(self) -> None:
+        self.asked, self.at_once = asyncio.Event(), asyncio.Event()
+
+    def watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, self._signalled)
+
+    def _signalled(self) -> None:
+        (self.at_once if self.asked.is_set() else self.asked).set()
+
+
+@contextmanager
+def _reloading(runtime: Runtime, certificate: ServerCertificate | None) -> Iterator[None]:
+    """Read certificate and tokens again on SIGHUP; what is bad changes nothing."""
+
+    def reload() -> None:
+        if certificate is not None:
+            certificate.reload()
+        path = runtime.settings.token_file
+        if path is not None:
+            try:
+                runtime.tokens.replace(tokens_from(path))
+            except BadSetting as problem:
+                log.error("tokens not reloaded, the old ones stay: %s", problem)
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+
+
+def _text(store: Store) -> str:
+    return str(store)
+
+
+def _since(began: float) -> float:
+    return time.perf_counter() - began

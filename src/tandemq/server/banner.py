@@ -1,0 +1,46 @@
+"""The first lines on the terminal: what runs where, what it keeps, who may connect, how to stop."""
+
+from __future__ import annotations
+
+import os
+
+from tandemq import __version__
+from tandemq.config import Settings
+
+SURVIVES = {
+    "memory": "nothing survives the process",
+    "buffered": "an answer survives a clean stop",
+    "commit": "an answer survives kill -9 of the server",
+    "sync": "an answer survives a power loss",
+}
+
+
+def banner(
+    settings: Settings, tcp_port: int, http_port: int | None, tls: bool, store_text: str
+) -> str:
+    """The banner; the ports are those that are really open, ``http_port`` None when it is not."""
+    pid = os.getpid()
+    lines = [
+        f"tandemq {__version__}, pid {pid}",
+        f"  tcp    {_address(settings.host, tcp_port)}{' with TLS' if tls else ''}",
+        f"  store  {store_text}",
+        f"  keeps  durability {settings.durability}: {SURVIVES[settings.durability]}",
+        f"  auth   {_authentication(settings)}",
+        f"  stop   Ctrl-C or kill {pid}; a second time stops at once",
+    ]
+    if http_port is not None:
+        lines.insert(2, f"  http   http://{_address(settings.host, http_port)}")
+    return "\n".join(lines)
+
+
+def _authentication(settings: Settings) -> str:
+    count = len(settings.tokens)
+    if count:
+        return f"on, {count} {'token' if count == 1 else 'tokens'}"
+    if settings.on_loopback:
+        return "off; only this machine can connect"
+    return "off. WARNING: whoever reaches this address may do everything (--token sets one)"
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,142 @@
+"""One accepted socket: bytes to its session, frames back, and its limits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+
+from tandemq.commands.call import Call
+from tandemq.model.errors import Overloaded
+from tandemq.server.guard import Window
+from tandemq.wires.bunqueue.session import Session
+
+if TYPE_CHECKING:
+    from tandemq.server.runtime import Runtime
+
+log = logging.getLogger("tandemq.server")
+
+HIGH_WATER = 1 << 20  # unread bytes above which a connection is read no further
+BACKLOG = 1_000  # requests that may wait behind a full window before reading stops
+
+
+class Connection(asyncio.Protocol):
+    """Thin on purpose: the session knows the protocol, the runtime what a request does."""
+
+    __slots__ = (
+        "_half_frame", "_muted", "backlog", "call", "failed_logins", "id", "limiter", "out",
+        "runtime", "session", "stuck", "transport", "trusted", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, runtime: Runtime, id: int) -> None:
+        settings = runtime.settings
+        self.runtime = runtime
+        self.id = id
+        self.session = Session(settings.max_frame_bytes)
+        self.trusted = not runtime.tokens.required
+        self.failed_logins = 0
+        self.call = Call(runtime.engine, runtime, self)
+        self.out: list[bytes] = []  # frames to be written at the end of this turn
+        self.waiting = 0  # pulls that wait: each takes a place of the window
+        self.backlog: deque[Any] = deque()  # what came while the window was full
+        self.stuck = False  # the peer does not read
+        limit = settings.requests_per_minute
+        self.limiter = Window(limit, settings.request_window_ms) if limit else None
+        self._half_frame: asyncio.TimerHandle | None = None
+        self._muted = False  # we do not read
+
+    # -- from asyncio --------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=HIGH_WATER)
+        if not self.runtime.opened(self):
+            limit = self.runtime.settings.max_connections
+            error = Overloaded(f"Too many connections (max {limit}); try again later")
+            self.transport.write(self.session.refuse(error))
+            self.transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        items = self.session.receive(data)
+        if items:
+            self._watch(restart=True)
+            self.runtime.received(self, items)
+        else:
+            self._watch(restart=False)
+
+    def eof_received(self) -> None:
+        """A peer that sends no more is gone: nothing could be answered in its name."""
+
+    def pause_writing(self) -> None:
+        self.stuck = True
+        self._listen()
+
+    def resume_writing(self) -> None:
+        self.stuck = False
+        self._listen()
+        self.runtime.go_on(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unwatch()
+        self.runtime.lost(self)
+
+    # -- for the runtime -----------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """No request may start now: the window is full, or the peer does not read its answers."""
+        return self.waiting >= self.runtime.settings.in_flight or self.stuck
+
+    def postpone(self, items: list[Any]) -> None:
+        """Keep requests until there is room, and read no further if there are many."""
+        self.backlog += items
+        self._listen()
+
+    def flush(self) -> None:
+        """Write what was said in this turn."""
+        out, self.out = self.out, []
+        transport = self.transport
+        if transport.is_closing():
+            return
+        transport.write(out[0] if len(out) == 1 else b"".join(out))
+        unread = transport.get_write_buffer_size()
+        if unread > self.runtime.settings.max_unread_bytes:
+            log.warning("closing a connection that leaves %d bytes unread", unread)
+            transport.abort()
+
+    def close(self) -> None:
+        """Say what is left to say, then hang up."""
+        if self.out:
+            self.flush()
+        self.transport.close()
+
+    def _listen(self) -> None:
+        mute = self.stuck or len(self.backlog) > BACKLOG
+        if mute != self._muted and not self.transport.is_closing():
+            self._muted = mute
+            (self.transport.pause_reading if mute else self.transport.resume_reading)()
+
+    def heard(self) -> None:
+        """The backlog has shrunk: read again if there is room."""
+        self._listen()
+
+    # -- half frames ---------------------------------------------------------------------------
+
+    def _watch(self, *, restart: bool) -> None:
+        """Give the rest of a frame so much time in all, however it dribbles in (quirk 7)."""
+        if not self.session.mid_frame:
+            self._unwatch()
+        elif restart or self._half_frame is None:
+            self._unwatch()
+            wait = self.runtime.settings.half_frame_timeout
+            self._half_frame = self.runtime.loop.call_later(wait, self._cut)
+
+    def _unwatch(self) -> None:
+        if self._half_frame is not None:
+            self._half_frame.cancel()
+            self._half_frame = None
+
+    def _cut(self) -> None:
+        log.info("closing a connection that left a frame unfinished")
+        self.transport.abort()

@@ -1,0 +1,50 @@
+"""Who may work here, and how much: tokens and request rates."""
+
+from __future__ import annotations
+
+import hmac
+from collections import deque
+from collections.abc import Iterable
+
+
+class Tokens:
+    """The accepted tokens; none at all means that nobody has to prove anything."""
+
+    def __init__(self, tokens: Iterable[str]) -> None:
+        self.replace(tokens)
+
+    def replace(self, tokens: Iterable[str]) -> None:
+        """Accept these tokens from now on; connections that are trusted stay so."""
+        self._tokens = [token.encode() for token in tokens]
+
+    @property
+    def required(self) -> bool:
+        return bool(self._tokens)
+
+    def accepts(self, token: str) -> bool:
+        """Compare with every token, in a time that tells nothing of which one came close."""
+        given = token.encode("utf-8", "surrogatepass")
+        accepted = False
+        for known in self._tokens:
+            accepted |= hmac.compare_digest(known, given)
+        return accepted
+
+
+class Window:
+    """At most ``limit`` requests in any ``span`` ms."""
+
+    __slots__ = ("_limit", "_moments", "_span")
+
+    def __init__(self, limit: int, span: int) -> None:
+        self._limit, self._span = limit, span
+        self._moments: deque[int] = deque()
+
+    def admit(self, now: int) -> bool:
+        """Count a request; False when the window is full, which is not counted."""
+        moments = self._moments
+        while moments and moments[0] <= now - self._span:
+            moments.popleft()
+        if len(moments) >= self._limit:
+            return False
+        moments.append(now)
+        return True

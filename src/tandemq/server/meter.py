@@ -1,0 +1,49 @@
+"""What the server measures of itself: uptime, rates, and the longest turn of its loop."""
+
+from __future__ import annotations
+
+import time
+
+from tandemq.engine.counters import Counters
+
+WINDOW = 1.0  # s between samples of the counters
+
+
+class Meter:
+    """Cheap measurements: two clock readings a turn."""
+
+    def __init__(self) -> None:
+        self._started = self._sampled = self._began = time.perf_counter()
+        self._longest = 0.0
+        self._pushed = self._pulled = 0
+        self._rates = (0.0, 0.0)
+
+    def turn_began(self) -> None:
+        self._began = time.perf_counter()
+
+    def turn_ended(self) -> None:
+        self._longest = max(self._longest, time.perf_counter() - self._began)
+
+    def stats(self, counters: Counters, connections: int) -> dict[str, float]:
+        """Return uptime in s, rates a second since the last look, the longest turn in ms."""
+        now = time.perf_counter()
+        span = now - self._sampled
+        if span >= WINDOW:
+            self._rates = (
+                (counters.pushed - self._pushed) / span,
+                (counters.pulled - self._pulled) / span,
+            )
+            self._sampled, self._pushed, self._pulled = now, counters.pushed, counters.pulled
+        longest, self._longest = self._longest, 0.0
+        pushed, pulled = self._rates
+        return {
+            "uptime": round(now - self._started, 3),
+            "pushPerSec": round(pushed, 1),
+            "pullPerSec": round(pulled, 1),
+            "loopLagMs": round(longest * 1000, 3),
+            "connections": connections,
+            "retried": counters.retried,
+            "expired": counters.expired,
+            "stalled": counters.stalled,
+            "interrupted": counters.interrupted,
+        }

@@ -1,0 +1,396 @@
+"""The part that owns the engine: requests in, answers out, the one alarm, what was lost.
+
+Everything here runs in the loop, one turn at a time. A turn is all that arrived in one iteration:
+its requests run in order, its changes go to the committer as one group, and each connection it
+touched gets one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import resource
+import time
+from typing import Any
+
+from msgspec import Raw
+
+from tandemq.commands.access import Auth
+from tandemq.commands.call import LATER, Pulled
+from tandemq.commands.table import BY_REQUEST, Request
+from tandemq.config import Settings
+from tandemq.engine import clock, consume, control, recovery
+from tandemq.engine.core import Engine
+from tandemq.engine.finished import Rules
+from tandemq.engine.ids import Uuid7
+from tandemq.model.errors import (
+    BadCredentials,
+    Overloaded,
+    RateLimited,
+    StorageFailed,
+    TandemqError,
+    Unauthenticated,
+)
+from tandemq.model.message import Message
+from tandemq.server.committer import Committer
+from tandemq.server.connections import Connection
+from tandemq.server.guard import Tokens
+from tandemq.server.meter import Meter
+from tandemq.stores.base import Store, StoreFailed
+from tandemq.stores.rows import decode
+from tandemq.wires.bunqueue.session import Refusal
+
+log = logging.getLogger("tandemq.server")
+
+PROBE = 1.0  # s between tries to write while writing does not work
+PROBE_FACT = "probe"
+
+Answer = tuple[Connection, bytes, Raw]
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Runtime:
+    """A running engine with its connections."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self.settings = settings
+        self.store = store
+        self.loop = asyncio.get_running_loop()
+        self.tokens = Tokens(settings.tokens)
+        self.connections: dict[int, Connection] = {}
+        self.max_connections = affordable(settings.max_connections)
+        self._silent: dict[int, Connection] = {}  # have not sent a whole frame yet
+        self.meter = Meter()
+        self.engine = Engine(
+            new_id=Uuid7(os.urandom), uniform=random.random, rules=_rules(settings, store)
+        )
+        self.engine.workers.timeout = settings.worker_timeout_ms
+        self._patient = store.persistent and settings.durability != "buffered"
+        self._committer: Committer | None = None
+        self._failed: StoreFailed | None = None
+        self._failed_at = 0
+        self._held: list[Answer] = []
+        self._touched: dict[Connection, None] = {}
+        self._turning = False
+        self._alarm: asyncio.TimerHandle | None = None
+        self._next_id = 0
+
+    # -- start and stop ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Take over what the store holds and begin to commit."""
+        store, engine = self.store, self.engine
+        if store.persistent:
+            for row in store.load():
+                m = decode(row)
+                recovery.show_last_start(m)
+                engine.admit(m)
+            for key, value in store.load_facts().items():
+                self._restore(key, value)
+            self._committer = Committer(
+                store,
+                self._release,
+                self._undo,
+                always_sync=self.settings.durability == "sync",
+            )
+            lost = recovery.resume(engine, now_ms())
+            engine.finished.trim(engine)
+            if lost:
+                log.warning("%d jobs were running when the server ended; they run again", lost)
+        self._begin_turn()
+
+    def wind_down(self) -> None:
+        """Hand out nothing more; what is held may still be settled."""
+        self.engine.granting = False
+
+    async def stop(self) -> None:
+        """Give back what is leased, keep what is pending, let go of the connections."""
+        consume.release_all(self.engine, now_ms())
+        self._end_turn()
+        if self._committer is not None:
+            await self._committer.close()
+        for connection in list(self.connections.values()):
+            connection.close()
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    @property
+    def leased(self) -> int:
+        """How many messages somebody holds."""
+        return sum(map(len, self.engine.leased_by.values()))
+
+    # -- from connections ----------------------------------------------------------------------
+
+    def next_id(self) -> int:
+        self._next_id += 1
+        return self._next_id
+
+    def opened(self, connection: Connection) -> bool:
+        """Take in a connection; False when there are too many."""
+        if len(self.connections) >= self.max_connections:
+            if not self._silent:
+                return False
+            next(iter(self._silent.values())).transport.abort()  # nobody misses a silent one
+        self.connections[connection.id] = self._silent[connection.id] = connection
+        return True
+
+    def lost(self, connection: Connection) -> None:
+        """A connection is gone, and with it what it waited for and held."""
+        if self.connections.pop(connection.id, None) is None:
+            return
+        self._silent.pop(connection.id, None)
+        connection.backlog.clear()
+        self.engine.workers.disconnected(connection.id)
+        self._touched.pop(connection, None)
+        self._begin_turn()
+        consume.disconnect(self.engine, connection.id, now_ms())
+
+    def received(self, connection: Connection, items: list[Any]) -> None:
+        """Run requests in order, as far as the window of the connection allows."""
+        self._silent.pop(connection.id, None)
+        self._begin_turn()
+        if connection.backlog or connection.busy:
+            connection.postpone(items)
+            return
+        self._run_all(connection, items)
+
+    def go_on(self, connection: Connection) -> None:
+        """Run what was postponed, as far as there is room now."""
+        if connection.backlog and not connection.busy:
+            self._begin_turn()
+            items = list(connection.backlog)
+            connection.backlog.clear()
+            self._run_all(connection, items)
+            connection.heard()
+
+    def _run_all(self, connection: Connection, items: list[Any]) -> None:
+        call = connection.call
+        call.now = now = now_ms()
+        for i, item in enumerate(items):
+            if connection.busy:
+                connection.postpone(items[i:])
+                return
+            try:
+                if type(item) is Refusal:
+                    self._refuse(connection, item, now)
+                else:
+                    self._run(connection, item, now)
+            except TandemqError as error:
+                self._say(connection, connection.session.refuse(error, _req(item)))
+                if error.fatal:
+                    self._hang_up(connection)
+                    return
+            except Exception:
+                log.exception("a bug in %s", type(item).__name__)
+                self._say(connection, connection.session.refuse(Exception(), _req(item)))
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def _run(self, connection: Connection, request: Request, now: int) -> None:
+        self._admit(connection, now)
+        if not connection.trusted and type(request) is not Auth:
+            raise Unauthenticated
+        row = BY_REQUEST[type(request)]
+        try:
+            reply = row.run(request, connection.call)
+        except BadCredentials as error:
+            self._failed_login(connection)
+            raise error
+        if reply is LATER:
+            connection.waiting += 1
+            return
+        answer = connection.session.answer(reply, request.req_id)
+        patient = self._patient or self.engine.owes_sync
+        if patient and (row.keeps or self._failed) and self._unkept:
+            self._held.append((connection, answer, request.req_id))
+        else:
+            self._say(connection, answer)
+
+    def _refuse(self, connection: Connection, refusal: Refusal, now: int) -> None:
+        if not refusal.error.fatal:
+            self._admit(connection, now)
+        if refusal.formed and not connection.trusted:
+            raise Unauthenticated
+        raise refusal.error
+
+    def _admit(self, connection: Connection, now: int) -> None:
+        if connection.limiter is not None and not connection.limiter.admit(now):
+            raise RateLimited
+
+    def _failed_login(self, connection: Connection) -> None:
+        connection.failed_logins += 1
+        limit = self.settings.login_limit
+        if limit and connection.failed_logins >= limit:
+            raise Overloaded(f"Too many failed logins ({limit}); connect again")
+
+    @property
+    def _unkept(self) -> bool:
+        committer = self._committer
+        return committer is not None and (committer.pending or not self.engine.quiet)
+
+    def _say(self, connection: Connection, answer: bytes) -> None:
+        connection.out.append(answer)
+        self._touched[connection] = None
+
+    def _hang_up(self, connection: Connection) -> None:
+        self._touched.pop(connection, None)
+        connection.close()
+
+    # -- turns ---------------------------------------------------------------------------------
+
+    def _begin_turn(self) -> None:
+        """Do what is due, and see to it that this turn has an end."""
+        if not self._turning:
+            self._turning = True
+            self.meter.turn_began()
+            self.loop.call_soon(self._end_turn)
+        now = now_ms()
+        wake = clock.next_wake(self.engine)
+        if wake is not None and wake <= now:
+            clock.tick(self.engine, now)
+
+    def _end_turn(self) -> None:
+        self._turning = False
+        outcome = self.engine.take()
+        for reply in outcome.effects:
+            self._serve(*reply)
+        held, self._held = self._held, []
+        if self._committer is not None and (outcome.changed or outcome.facts or held):
+            self._committer.add(outcome, held)
+        self._flush()
+        self._set_alarm()
+        self.meter.turn_ended()
+
+    def _serve(self, conn: int, req: tuple[Raw, bool, bool], messages: list[Message]) -> None:
+        """Answer a pull that had waited."""
+        connection = self.connections.get(conn)
+        if connection is None:
+            return
+        req_id, many, owned = req
+        connection.waiting -= 1
+        answer = connection.session.answer(Pulled(messages, many, owned), req_id)
+        if self._failed and messages:
+            self._held.append((connection, answer, req_id))
+        else:
+            self._say(connection, answer)
+        if connection.backlog:
+            self.loop.call_soon(self.go_on, connection)
+
+    def _flush(self) -> None:
+        touched, self._touched = self._touched, {}
+        for connection in touched:
+            connection.flush()
+
+    def _set_alarm(self) -> None:
+        wake = clock.next_wake(self.engine)
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if wake is not None:
+            wait = max(0, wake - now_ms()) / 1000
+            self._alarm = self.loop.call_later(min(wait, 3600), self._rang)
+
+    def _rang(self) -> None:
+        self._alarm = None
+        self._begin_turn()
+
+    # -- commits -------------------------------------------------------------------------------
+
+    def _release(self, held: list[Answer]) -> None:
+        if self._failed is not None:
+            log.warning("the store can be written again")
+            self._failed = None
+        for connection, answer, _ in held:
+            if connection.id in self.connections:
+                self._say(connection, answer)
+        if not self._turning:
+            self._flush()
+
+    def _undo(
+        self,
+        touched: dict[int, Message],
+        keys: set[str],
+        held: list[Answer],
+        failure: StoreFailed,
+    ) -> None:
+        """A batch was not stored: what memory has more than the store goes, all are told."""
+        outcome = self.engine.take()
+        touched = {**touched, **outcome.changed}
+        held, self._held = held + self._held, []
+        try:
+            rows = self.store.fetch(touched)
+            facts = self.store.fetch_facts(keys | set(outcome.facts))
+        except StoreFailed as exc:
+            log.critical("the store can be neither written nor read: %s", exc)
+            raise
+        if self._failed is None:
+            log.error("the store cannot be written: %s", failure)
+            self._failed_at = now_ms()
+        self._failed = failure
+        for reply in outcome.effects:
+            self._serve(*reply)
+        recovery.roll_back(self.engine, touched.values(), map(decode, rows), now_ms())
+        for key in keys | set(outcome.facts):
+            self._restore(key, facts.get(key))
+        refused = StorageFailed(str(failure))
+        for connection, _, req in held:
+            if connection.id in self.connections:
+                self._say(connection, connection.session.refuse(refused, req))
+        self.loop.call_later(PROBE, self._probe)
+        self._begin_turn()
+
+    def _probe(self) -> None:
+        """Try to write, so that an idle server notices when it works again."""
+        if self._failed is not None and self._committer is not None:
+            self.engine.record(PROBE_FACT, str(now_ms()).encode())
+            self._begin_turn()
+
+    def _restore(self, key: str, value: bytes | None) -> None:
+        kind, _, name = key.partition("/")
+        if kind == "queue":
+            control.restore(self.engine, name, value)
+        elif kind == "log":
+            self.engine.logs.restore(name, value)
+
+    # -- what commands ask of the server (commands.call.Host) ----------------------------------
+
+    def check_token(self, token: str) -> bool:
+        return self.tokens.accepts(token)
+
+    def stats(self) -> dict[str, float]:
+        return self.meter.stats(self.engine.counters, len(self.connections))
+
+    def storage(self) -> dict[str, Any]:
+        failed = self._failed
+        return {
+            "diskFull": failed is not None,
+            "error": str(failed) if failed is not None else None,
+            "since": float(self._failed_at) if failed is not None else None,
+        }
+
+
+def affordable(wanted: int) -> int:
+    """Return how many connections the descriptor limit leaves room for, at most ``wanted``."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return min(wanted, max(1, hard * 8 // 10)) if hard != resource.RLIM_INFINITY else wanted
+
+
+def _req(item: Any) -> Raw:
+    return item.req if type(item) is Refusal else item.req_id
+
+
+def _rules(settings: Settings, store: Store) -> Rules:
+    keep = settings.max_completed
+    return Rules(
+        keep_results=keep,
+        keep_done=max(2 * keep, 1_000),
+        retention=settings.completed_retention,
+        done_progress=100 if store.persistent else None,
+    )

@@ -1,0 +1,173 @@
+"""Messages as rows and back: MessagePack arrays whose order never changes.
+
+A head is an array of the fields in ``_Head``; options, lease and run are nil in most messages,
+otherwise arrays of the fields in the classes below. These stand here and not in the model because
+their order is the format of every data file: **append with a default, never reorder, never
+remove**. A row that was written before a field existed ends early, and the field gets its default.
+
+Numbers come back with the type they had: clients see the difference between 1000 and 1000.0.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from operator import attrgetter
+from sys import intern
+
+import msgspec
+
+from tandemq.model.message import DEFAULTS, Lease, Message, Options, Run, State, Step
+from tandemq.stores.base import Row, StoreFailed
+
+
+class _Lease(msgspec.Struct, array_like=True, gc=False):
+    token: str | None
+    until: int
+    span: int
+    conn: int | None
+    renewals: int = 0
+
+
+class _Run(msgspec.Struct, array_like=True, gc=False):
+    started: int = 0
+    finished: int = 0
+    heartbeat: int = 0
+    progress: int | float = 0
+    progress_message: str | None = None
+    stack: tuple[str, ...] | None = None
+    error: str | None = None
+    cause: str | None = None
+    result: bytes | None = None
+    stalls: int = 0
+    interruptions: int = 0
+    retired: str | None = None
+    history: list[Step] = []
+
+
+class _Options(msgspec.Struct, array_like=True, gc=False):
+    max_attempts: int
+    backoff: int | float
+    backoff_type: str | None
+    ttl: int | float | None
+    timeout: int | float | None
+    lifo: bool
+    durable: bool
+    remove_on_complete: bool
+    remove_on_fail: bool
+    custom_id: bool
+    stall_timeout: int | float | None
+    stack_trace_limit: int
+    keep_logs: int | float | None
+    size_limit: int | float | None
+    tags: tuple[str, ...]
+
+
+class _Head(msgspec.Struct, array_like=True, gc=False):
+    id: str
+    queue: str
+    name: str
+    created: int
+    due: int
+    priority: int = 0
+    state: State = State.NEW
+    born: State = State.NEW
+    attempts: int = 0
+    leases: int = 0
+    options: bytes | None = None  # an array of its own, so that equal ones are made once
+    lease: _Lease | None = None
+    run: _Run | None = None
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Head).decode
+_decode_options = msgspec.msgpack.Decoder(_Options).decode
+_options_tuple = attrgetter(*_Options.__struct_fields__)
+_lease_tuple = attrgetter(*_Lease.__struct_fields__)
+_run_tuple = attrgetter(*_Run.__struct_fields__)
+
+
+def encode_head(m: Message) -> bytes:
+    """Return everything of a message but its seq, its body and what lives in memory only."""
+    options = m.options
+    return _encode(
+        (
+            m.id,
+            m.queue,
+            m.name,
+            m.created,
+            m.due,
+            m.priority,
+            m.state,
+            m.born,
+            m.attempts,
+            m.leases,
+            None
+            if options is DEFAULTS or options == DEFAULTS
+            else _encode(_options_tuple(options)),
+            None if m.lease is None else _lease_tuple(m.lease),
+            None if m.run is None else _run_tuple(m.run),
+        )
+    )
+
+
+def decode(row: Row) -> Message:
+    """Return the message of a row, ``stored`` and without an alarm.
+
+    Equal options are one object, equal names of queues and messages one string: a million
+    messages share a few of them.
+
+    Raises:
+        StoreFailed: the row is damaged, or a later version wrote it.
+    """
+    try:
+        head = _decode(row.head)
+        return Message(
+            head.id,
+            intern(head.queue),
+            intern(head.name),
+            row.body,
+            row.seq,
+            head.created,
+            head.due,
+            head.priority,
+            DEFAULTS if head.options is None else _options(head.options),
+            head.state,
+            head.born,
+            head.attempts,
+            head.leases,
+            None if head.lease is None else _lease(head.lease),
+            None if head.run is None else _run(head.run),
+            0,
+            None,
+            True,
+        )
+    except (msgspec.DecodeError, TypeError) as exc:
+        raise StoreFailed(f"the row of message {row.seq} cannot be read: {exc}") from exc
+
+
+@lru_cache(maxsize=4096)
+def _options(packed: bytes) -> Options:
+    stored = _decode_options(packed)
+    return Options(**dict(zip(_Options.__struct_fields__, _options_tuple(stored), strict=True)))
+
+
+def _lease(stored: _Lease) -> Lease:
+    return Lease(stored.token, stored.until, stored.span, stored.conn, stored.renewals)
+
+
+def _run(stored: _Run) -> Run:
+    return Run(
+        stored.started,
+        stored.finished,
+        stored.heartbeat,
+        stored.progress,
+        stored.progress_message,
+        stored.stack,
+        stored.error,
+        stored.cause,
+        stored.result,
+        stored.stalls,
+        stored.interruptions,
+        stored.retired,
+        stored.history,
+    )

@@ -1,0 +1,1 @@
+"""Floor 3: bytes to requests and effects to bytes; no sockets."""

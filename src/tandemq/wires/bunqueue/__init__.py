@@ -1,0 +1,1 @@
+"""The bunqueue wire: length-prefixed MessagePack, protocol version 3."""

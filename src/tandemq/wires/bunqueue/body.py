@@ -1,0 +1,425 @@
+"""Looks into the users' data, where the protocol demands it and nowhere else.
+
+Data is one MessagePack value and stays the bytes it came as. The wire asks four things about it:
+is it well formed, does it hold a 64-bit integer, is its JSON text too long (wire-commands 2), and
+does it carry the job's name in the way of older clients (wire-commands 4, PUSH). Every question
+has a cheap answer for nearly all data.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+from msgspec.msgpack import Ext
+
+MAX_DEPTH: Final = 512  # of lists and maps, unless the caller says otherwise
+
+
+class Malformed(ValueError):
+    """The bytes are not exactly one MessagePack value that we are willing to read."""
+
+
+# --------------------------------------------------------------------------------- first bytes
+
+
+def _whole_sizes() -> list[int]:
+    sizes = [0] * 256
+    for single in (*range(0x80), 0xC0, 0xC2, 0xC3, *range(0xE0, 0x100)):
+        sizes[single] = 1
+    for length in range(32):
+        sizes[0xA0 + length] = 1 + length
+    numbers = {0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9}
+    integers = {0xD0: 2, 0xD1: 3, 0xD2: 5, 0xD3: 9}
+    extensions = {0xD4: 3, 0xD5: 4, 0xD6: 6, 0xD7: 10, 0xD8: 18}
+    for first, size in (numbers | integers | extensions).items():
+        sizes[first] = size
+    return sizes
+
+
+WHOLE_SIZE: Final = _whole_sizes()
+"""Bytes of the whole value by its first byte; 0 where the bytes that follow decide."""
+
+_BIN = {0xC4: (1, 0), 0xC5: (2, 0), 0xC6: (4, 0)}
+_EXT = {0xC7: (1, 1), 0xC8: (2, 1), 0xC9: (4, 1)}  # one more byte: the type
+_STR = {0xD9: (1, 0), 0xDA: (2, 0), 0xDB: (4, 0)}
+LENGTH_FORM: Final = _BIN | _EXT | _STR
+"""Strings, binaries and extensions by first byte: bytes of the length, bytes beside the body."""
+
+TEXTS: Final = frozenset((*range(0xA0, 0xC0), *_STR))
+BINARIES: Final = frozenset(_BIN)
+EXTENSIONS: Final = frozenset((*range(0xD4, 0xD9), *_EXT))
+
+COUNT_WIDTH: Final = {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
+
+
+def is_map(first: int) -> bool:
+    """Whether a value that begins with this byte is a map."""
+    return 0x80 <= first <= 0x8F or first == 0xDE or first == 0xDF
+
+
+def is_list(first: int) -> bool:
+    """Whether a value that begins with this byte is a list."""
+    return 0x90 <= first <= 0x9F or first == 0xDC or first == 0xDD
+
+
+def container(buf: bytes, pos: int) -> tuple[int, int]:
+    """Members of the list or map at `pos` (a map's keys count too) and where the first begins.
+
+    Raises:
+        Malformed: when fewer bytes follow than members are announced, before anything is built.
+    """
+    first = buf[pos]
+    if 0x80 <= first <= 0x9F:
+        size, start = first & 0x0F, pos + 1
+    else:
+        width = COUNT_WIDTH.get(first)
+        if width is None:
+            raise Malformed(f"byte 0x{first:02x} begins no value")
+        start = pos + 1 + width
+        size = int.from_bytes(buf[pos + 1 : start], "big")
+    if is_map(first):
+        size *= 2
+    if size > len(buf) - start:
+        raise Malformed("more members announced than bytes follow")
+    return size, start
+
+
+def body_span(buf: bytes, pos: int) -> tuple[int, int]:
+    """Where the body of the string, binary or extension (its type included) at `pos` lies."""
+    first = buf[pos]
+    if size := WHOLE_SIZE[first]:
+        start, stop = pos + 1, pos + size
+    else:
+        width, extra = LENGTH_FORM[first]
+        start = pos + 1 + width
+        stop = start + extra + int.from_bytes(buf[pos + 1 : start], "big")
+    if stop > len(buf):
+        raise Malformed("longer than the bytes that follow")
+    return start, stop
+
+
+def skip(buf: bytes, pos: int, depth: int = MAX_DEPTH) -> int:
+    """Where the value at `pos` ends. Linear, without recursion, nothing is decoded.
+
+    Raises:
+        Malformed: for truncated values, the reserved byte 0xc1 and nesting deeper than `depth`.
+    """
+    outer: list[int] = []  # members still to come, of every container around
+    left, end = 1, len(buf)
+    while True:
+        if pos >= end:
+            raise Malformed("truncated")
+        first = buf[pos]
+        left -= 1
+        if size := WHOLE_SIZE[first]:
+            pos += size
+        elif first in LENGTH_FORM:
+            pos = body_span(buf, pos)[1]
+        else:
+            size, pos = container(buf, pos)
+            if len(outer) >= depth:
+                raise Malformed("nested too deeply")
+            outer.append(left)
+            left = size
+        while not left:
+            if not outer:
+                if pos > end:
+                    raise Malformed("truncated")
+                return pos
+            left = outer.pop()
+
+
+def text_of(body: bytes) -> str:
+    """Bytes as text; invalid UTF-8 is replaced, as a JavaScript TextDecoder does."""
+    return body.decode("utf-8", "replace")
+
+
+# ------------------------------------------------------------------------------ wide integers
+
+_WIDE: Final = (0xCF, 0xD3)
+
+
+def _narrow_run() -> re.Pattern[bytes]:
+    """A run of values of known size that are no wide integers; heads of containers count too."""
+    by_size: dict[int, list[int]] = {}
+    heads = dict.fromkeys(range(0x80, 0xA0), 1) | {0xDC: 3, 0xDD: 5, 0xDE: 3, 0xDF: 5}
+    for first, whole in enumerate(WHOLE_SIZE):
+        size = whole or heads.get(first, 0)
+        if size and first not in _WIDE:
+            by_size.setdefault(size, []).append(first)
+    kinds = []
+    for size, firsts in sorted(by_size.items()):
+        choice = b"[" + b"".join(b"\\x%02x" % first for first in firsts) + b"]"
+        kinds.append(choice + (b"++" if size == 1 else b".{%d}" % (size - 1)))
+    # Possessive repeats keep no history, so a long run costs no memory.
+    return re.compile(b"(?:" + b"|".join(kinds) + b")*+", re.DOTALL)
+
+
+_skip_narrow = _narrow_run().match
+
+
+def holds_wide_integer(raw: bytes) -> bool:
+    """Whether a 64-bit integer (0xcf, 0xd3) occurs anywhere inside a well-formed value.
+
+    A JavaScript peer would see a BigInt, which JSON refuses (wire-commands 1).
+    """
+    if b"\xcf" not in raw and b"\xd3" not in raw:
+        return False
+    # Members follow their container's head, so the values simply stand in a row.
+    pos, end = 0, len(raw)
+    try:
+        while found := _skip_narrow(raw, pos):
+            pos = found.end()
+            if pos >= end or raw[pos] in _WIDE:
+                return pos < end
+            if raw[pos] not in LENGTH_FORM:
+                return False
+            pos = body_span(raw, pos)[1]
+    except Malformed:
+        pass
+    return False
+
+
+# --------------------------------------------------------------------------------- JSON length
+
+_decode_any = msgspec.msgpack.Decoder().decode
+_encode_json = msgspec.json.Encoder().encode
+
+_MOST_PER_BYTE = 6  # a control character becomes \u0001, false with its comma takes as many
+_FLOAT_LONGER = 18  # 1e20 here, 100000000000000000000 there
+_FLOAT_SHORTER = 3  # -0.0 here, 0 there
+
+
+def json_length_over(raw: bytes, limit: int) -> bool:
+    """Whether the value's JSON text, as JSON.stringify writes it, has more than `limit` characters.
+
+    Exact, but for binaries and extensions, which JSON does not know: they count as base64 and as
+    a date. Never raises; bytes that are no value are not too long.
+    """
+    if len(raw) * _MOST_PER_BYTE <= limit:
+        return False
+    try:
+        text = _encode_json(_decode_any(raw))
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+        return _exact_length(raw) > limit
+    length = len(text) if text.isascii() else len(text.decode())
+    floats = raw.count(b"\xcb") + raw.count(b"\xca")  # at most; the only values spelt otherwise
+    if b"__proto__" not in raw:
+        if length + _FLOAT_LONGER * min(floats, text.count(b"e")) <= limit:
+            return False
+        if length - _FLOAT_SHORTER * min(floats, text.count(b".0")) > limit:
+            return True
+    return _exact_length(raw) > limit
+
+
+class _Level:
+    """A list or map on the way to its length. A map keeps one length for each of its names."""
+
+    __slots__ = ("left", "lengths", "name", "total")
+
+    def __init__(self, left: int, is_map: bool) -> None:
+        self.left = left
+        self.lengths: dict[str, int] | None = {} if is_map else None
+        self.name: str | None = None  # of the member that comes next
+        self.total = 1 if left == 0 or is_map else 0
+
+    def add(self, length: int | None) -> None:
+        """Add a member; None is JavaScript's undefined, which is null in a list."""
+        self.left -= 1
+        if self.lengths is None:
+            self.total += 1 + (len("null") if length is None else length)
+        elif self.name is not None:
+            self.lengths.pop(self.name, None)
+            if length is not None and self.name != "__proto__":
+                self.lengths[self.name] = length
+            self.name = None
+
+    def close(self) -> int:
+        """The brackets, and a comma between two members."""
+        if self.lengths is None:
+            return self.total + 1
+        names = sum(_text_length(name) + len(":,") for name in self.lengths)
+        return max(names + sum(self.lengths.values()) + 1, 2)
+
+
+def _exact_length(raw: bytes) -> int:
+    try:
+        return _walk_length(raw) or 0
+    except (Malformed, IndexError):
+        return 0
+
+
+def _walk_length(raw: bytes) -> int | None:
+    pos = 0
+    levels: list[_Level] = []
+    while True:
+        first = raw[pos]
+        naming = bool(levels) and levels[-1].lengths is not None and levels[-1].name is None
+        length: int | None
+        if is_map(first) or is_list(first):
+            if naming:
+                raise Malformed("a map key must be a scalar")
+            size, pos = container(raw, pos)
+            level = _Level(size, is_map(first))
+            if size:
+                levels.append(level)
+                continue
+            length = level.close()
+        else:
+            start, pos = pos, skip(raw, pos)
+            item = _scalar(raw[start:pos])
+            if naming:
+                levels[-1].name = _name(item)
+                levels[-1].left -= 1
+                continue
+            length = _scalar_length(item)
+        while levels:
+            levels[-1].add(length)
+            if levels[-1].left:
+                break
+            length = levels.pop().close()
+        else:
+            return length
+
+
+def _scalar(raw: bytes) -> object:
+    if raw[0] in TEXTS:
+        return text_of(raw[body_span(raw, 0)[0] :])
+    if raw[0] in EXTENSIONS:
+        return Ext(raw[body_span(raw, 0)[0]], b"")
+    return _decode_any(raw)
+
+
+def _name(key: object) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, float):
+        return number_text(key)
+    return (
+        {None: "null", True: "true", False: "false"}[key]
+        if key in (None, True, False)
+        else str(key)
+    )
+
+
+def _text_length(text: str) -> int:
+    return len(_encode_json(text).decode())
+
+
+def _scalar_length(value: object) -> int | None:
+    if isinstance(value, str):
+        return _text_length(value)
+    if isinstance(value, float):
+        text = number_text(value)
+        return len(text) if text[-1].isdigit() else len("null")  # NaN and Infinity
+    if isinstance(value, bytes):
+        return 2 + (len(value) + 2) // 3 * 4
+    if isinstance(value, Ext):
+        return None if value.code == 0 else len('"2024-01-01T00:00:00.000Z"')
+    return len(_encode_json(value))
+
+
+def number_text(number: float) -> str:
+    """A float as JavaScript prints it: the shortest digits, a point only where it is needed."""
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    if number.is_integer() and abs(number) < 2**53:
+        return str(int(number))
+    sign = "-" if number < 0 else ""
+    _, figures, exponent = Decimal(repr(number)).normalize().as_tuple()
+    digits = "".join(map(str, figures))
+    point = len(digits) + int(exponent)  # where the decimal point stands, counted from the left
+    if 0 < point <= 21:
+        whole = digits[:point].ljust(point, "0")
+        return f"{sign}{whole}.{digits[point:]}".rstrip(".")
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    mantissa = f"{digits[0]}.{digits[1:]}".rstrip(".")
+    return f"{sign}{mantissa}e{point - 1:+d}"
+
+
+# --------------------------------------------------------------------------------- legacy name
+
+_decode_map = msgspec.msgpack.Decoder(dict[str, msgspec.Raw]).decode
+_decode_text = msgspec.msgpack.Decoder(str).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+_NAME_FORMS: Final = frozenset(
+    (b"\xa4name", b"\xd9\x04name", b"\xda\x00\x04name", b"\xdb\x00\x00\x00\x04name")
+)
+
+
+def split_legacy_name(raw: bytes) -> tuple[str, bytes] | None:
+    """Take a string `name` out of a map: the name, and the map without it.
+
+    Everything else stays byte for byte behind the smallest map header. None when the value is no
+    map or its (last) `name` is no string.
+    """
+    if not raw or not is_map(raw[0]) or (b"\xa4name" not in raw and b"\x04name" not in raw):
+        return None
+    try:
+        fields = _decode_map(raw)
+        held = fields.pop("name", None)
+        if held is not None:
+            name, rest = _decode_text(held), _encode(fields)
+            # Duplicates and long-winded keys would make it shorter than cutting the entry out.
+            if len(rest) == _size_without(raw, len(fields), len(memoryview(held))):
+                return name, rest
+    except (msgspec.MsgspecError, RecursionError):
+        pass  # odd keys, invalid UTF-8, no string: the walker knows
+    try:
+        return _cut_name(raw)
+    except Malformed:
+        return None
+
+
+def _size_without(raw: bytes, left: int, held: int) -> int:
+    """Size of the map without an entry of key a4 "name", when `left` others are in it."""
+    head = 1 if raw[0] <= 0x8F else 3 if raw[0] == 0xDE else 5
+    return len(raw) - head - len(b"\xa4name") - held + len(_map_head(left))
+
+
+def _cut_name(raw: bytes) -> tuple[str, bytes] | None:
+    """The same for any keys, entry by entry."""
+    members, pos = container(raw, 0)
+    kept: list[bytes] = []
+    held: bytes | None = None
+    for _ in range(members // 2):
+        middle = skip(raw, pos, len(raw))
+        stop = skip(raw, middle, len(raw))
+        if raw[pos:middle] in _NAME_FORMS:
+            held = raw[middle:stop]
+        else:
+            kept.append(raw[pos:stop])
+        pos = stop
+    if held is None or pos != len(raw):
+        return None
+    if not (0xA0 <= held[0] <= 0xBF or 0xD9 <= held[0] <= 0xDB):
+        return None
+    name = text_of(held[body_span(held, 0)[0] :])
+    return name, _map_head(len(kept)) + b"".join(kept)
+
+
+def _map_head(count: int) -> bytes:
+    if count <= 15:
+        return bytes((0x80 | count,))
+    if count <= 0xFFFF:
+        return b"\xde" + count.to_bytes(2, "big")
+    return b"\xdf" + count.to_bytes(4, "big")
+
+
+# ------------------------------------------------------------------------------------ validity
+
+
+def valid(raw: bytes) -> bool:
+    """Whether the bytes are exactly one well-formed value, however deep."""
+    try:
+        return skip(raw, 0, len(raw)) == len(raw)
+    except Malformed:
+        return False

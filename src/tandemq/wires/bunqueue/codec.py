@@ -1,0 +1,92 @@
+"""MessagePack as clients of this wire can read it.
+
+Integers beyond 32 bits travel as floats, because a JavaScript peer turns 64-bit ones into BigInt
+(wire-commands 1). What is built often is joined from pieces that are encoded once.
+"""
+
+from __future__ import annotations
+
+from struct import Struct as Layout
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from tandemq.commands.table import UNDEFINED
+
+encode = msgspec.msgpack.encode
+
+NULL = b"\xc0"
+TRUE = b"\xc3"
+FALSE = b"\xc2"
+WIDE = 0x7FFF_FFFF  # larger whole numbers are written as floats
+
+_length = Layout(">I").pack
+_float = Layout(">Bd").pack
+_short = [encode(n) for n in range(1024)]
+
+OK_REQ = b"\x82\xa2ok\xc3\xa5reqId"  # {"ok": true, "reqId": ...
+OK_ID = b"\x83\xa2ok\xc3\xa2id"  # {"ok": true, "id": ..., "reqId": ...
+REQ = b"\xa5reqId"
+NOT_OK = b"\x83\xa2ok\xc2\xa5error"
+
+
+def framed(*parts: bytes) -> bytes:
+    """Return one frame: four bytes of length, then the parts."""
+    body = b"".join(parts)
+    return _length(len(body)) + body
+
+
+def moment(ms: int) -> bytes:
+    """Encode a moment in ms, always as a float."""
+    return _float(0xCB, ms)
+
+
+def moment_or_null(ms: int) -> bytes:
+    return _float(0xCB, ms) if ms else NULL
+
+
+def number(value: float) -> bytes:
+    """Encode a number: whole ones of up to 32 bits as integers, others as floats."""
+    if value == (whole := int(value)) and -WIDE - 1 <= whole <= WIDE:
+        return _short[whole] if 0 <= whole < 1024 else encode(whole)
+    return _float(0xCB, value)
+
+
+def text(value: str) -> bytes:
+    """Encode a string."""
+    raw = value.encode("utf-8", "surrogatepass")
+    size = len(raw)
+    if size < 32:
+        return bytes((0xA0 | size,)) + raw
+    return encode(value) if size > 255 else bytes((0xD9, size)) + raw
+
+
+def array(size: int) -> bytes:
+    """Return the header of an array."""
+    if size < 16:
+        return bytes((0x90 | size,))
+    return b"\xdc" + size.to_bytes(2, "big") if size < 65536 else b"\xdd" + _length(size)
+
+
+def narrow(value: Any) -> Any:
+    """Return a value in which no whole number is wider than the peers can read."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if -WIDE - 1 <= value <= WIDE else float(value)
+    if isinstance(value, dict):
+        return {key: narrow(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [narrow(item) for item in value]
+    return value
+
+
+def fields(values: dict[str, Any], req: Raw) -> bytes:
+    """Return the frame of a plain answer: ``ok``, its fields, the id of its request."""
+    return framed(encode({"ok": True, **narrow(values), "reqId": req}))
+
+
+def refusal(error: str, req: bytes) -> bytes:
+    """Return the frame of a refusal."""
+    return framed(NOT_OK, encode(error), REQ, req or UNDEFINED)

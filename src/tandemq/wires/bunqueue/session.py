@@ -1,0 +1,180 @@
+"""The server's side of one bunqueue connection, without its socket.
+
+Feed it bytes and it returns requests and refusals in their order; give it answers and it returns
+frames. A frame of the usual shape decodes straight into its typed request; everything else takes
+the tolerant path, which sees what a JavaScript peer would see and finds the right words.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from tandemq.commands.all import COMMANDS
+from tandemq.commands.call import Data, Found, Listed, Pushed, Pulled, Result
+from tandemq.commands.table import ABSENT, UNDEFINED, Request
+from tandemq.wires.bunqueue import body
+from tandemq.model.errors import (
+    FrameTooLarge,
+    Malformed,
+    TandemqError,
+    UnknownCommand,
+)
+from tandemq.wires.bunqueue import codec, lenient, shapes
+from tandemq.wires.framing import FrameDecoder
+from tandemq.wires.wording import in_bunqueue
+
+MAX_FRAME = 64 << 20  # bytes
+
+_requests: Any = reduce(or_, [row.request for row in COMMANDS.values()])
+_decode = msgspec.msgpack.Decoder(_requests).decode
+
+
+class Refusal(NamedTuple):
+    """A frame that holds no request we could run."""
+
+    error: TandemqError
+    req: Raw
+    formed: bool  # it was a command, though perhaps an unknown one or with bad fields
+
+
+class Session:
+    """One connection's protocol state."""
+
+    def __init__(self, max_frame: int = MAX_FRAME) -> None:
+        self._limit = max_frame
+        self._frames = FrameDecoder(max_frame)
+
+    @property
+    def mid_frame(self) -> bool:
+        """Part of a frame has arrived."""
+        return self._frames.mid_frame
+
+    def receive(self, data: bytes) -> list[Any]:
+        """Return the requests and refusals that ``data`` completes, in order.
+
+        A refusal whose error is fatal comes last: the stream cannot be read any further.
+        """
+        found = [_read(frame) for frame in self._frames.feed(data)]
+        if self._frames.refused is not None:
+            error = FrameTooLarge(self._frames.refused, self._limit)
+            found.append(Refusal(error, ABSENT, False))
+        return found
+
+    def refuse(self, error: BaseException, req: Raw = ABSENT) -> bytes:
+        """Return the frame that tells of an error."""
+        return codec.refusal(in_bunqueue(error), bytes(req))
+
+    def answer(self, reply: Any, req: Raw) -> bytes:
+        """Return the frame that answers a request."""
+        return _RENDER[type(reply)](reply, req)
+
+
+def _read(frame: bytes) -> Request | Refusal:
+    try:
+        request: Request = _decode(frame)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return _read_leniently(frame)
+    if body.holds_wide_integer(frame):
+        return _read_leniently(frame)
+    return request
+
+
+def _read_leniently(frame: bytes) -> Request | Refusal:
+    try:
+        fields = lenient.read_command(frame)
+    except lenient.Malformed:
+        return Refusal(Malformed("Invalid command format"), ABSENT, False)
+    if not isinstance(fields, dict) or not lenient.truthy(fields.get("cmd")):
+        return _nameless(fields)
+    req = Raw(_encode_back(fields["reqId"])) if "reqId" in fields else ABSENT
+    name = lenient.js_text(fields["cmd"])
+    row = COMMANDS.get(name) if isinstance(fields["cmd"], str) else None
+    if row is None:
+        return Refusal(UnknownCommand(f"Unknown command: {name}"), req, True)
+    try:
+        request: Request = row.request.read({**fields, "reqId": req})
+    except TandemqError as error:
+        return Refusal(error, req, True)
+    return request
+
+
+def _nameless(value: Any) -> Refusal:
+    if not isinstance(value, dict) and not lenient.truthy(value):
+        return Refusal(Malformed("Invalid command format"), ABSENT, False)
+    req = value.get("reqId") if isinstance(value, dict) else None
+    echoed = Raw(codec.encode(req)) if isinstance(req, str) else ABSENT
+    return Refusal(Malformed("Invalid command"), echoed, False)
+
+
+def _encode_back(value: Any) -> bytes:
+    """Encode a request id that was decoded on the tolerant path."""
+    return UNDEFINED if value is lenient.UNDEFINED else codec.encode(codec.narrow(value))
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+def _done(reply: None, req: Raw) -> bytes:
+    return codec.framed(codec.OK_REQ, req)
+
+
+def _pushed(reply: Pushed, req: Raw) -> bytes:
+    return codec.framed(codec.OK_ID, codec.text(reply.id), codec.REQ, req)
+
+
+def _pulled(reply: Pulled, req: Raw) -> bytes:
+    messages, many, tokens = reply
+    size = 4 if tokens else 3
+    parts = [bytes((0x80 | size,)), b"\xa2ok\xc3"]
+    if many:
+        parts += [b"\xa4jobs", codec.array(len(messages)), *map(shapes.job, messages)]
+        if tokens:
+            parts += [b"\xa6tokens", codec.array(len(messages)), *map(_token, messages)]
+    else:
+        first = messages[0] if messages else None
+        parts += [b"\xa3job", codec.NULL if first is None else shapes.job(first)]
+        if tokens:
+            parts += [b"\xa5token", codec.NULL if first is None else _token(first)]
+    return codec.framed(*parts, codec.REQ, req)
+
+
+def _token(m: Any) -> bytes:
+    return codec.text(m.lease.token)
+
+
+def _found(reply: Found, req: Raw) -> bytes:
+    shown = shapes.job_read if reply.with_state else shapes.job_without_state
+    return codec.framed(b"\x83\xa2ok\xc3\xa3job", shown(reply.message), codec.REQ, req)
+
+
+def _listed(reply: Listed, req: Raw) -> bytes:
+    jobs = map(shapes.job_read, reply.messages)
+    size = codec.array(len(reply.messages))
+    return codec.framed(b"\x83\xa2ok\xc3\xa4jobs", size, *jobs, codec.REQ, req)
+
+
+def _result(reply: Result, req: Raw) -> bytes:
+    value = UNDEFINED if reply.value is None else reply.value
+    id = codec.encode(codec.narrow(reply.id))
+    return codec.framed(b"\x84\xa2ok\xc3\xa2id", id, b"\xa6result", value, codec.REQ, req)
+
+
+def _data(reply: Data, req: Raw) -> bytes:
+    return codec.fields({"data": reply.fields}, req)
+
+
+_RENDER: dict[type, Any] = {
+    type(None): _done,
+    Pushed: _pushed,
+    Pulled: _pulled,
+    Found: _found,
+    Listed: _listed,
+    Result: _result,
+    Data: _data,
+    dict: codec.fields,
+}

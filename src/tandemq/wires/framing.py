@@ -1,0 +1,87 @@
+"""Length-prefixed frames: four bytes of big-endian length, then the body (wire-commands 1)."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+PREFIX = 4
+
+_LENGTH = Struct(">I")
+_length_at = _LENGTH.unpack_from
+
+
+class FrameDecoder:
+    """Cuts a byte stream into frames. Holds no socket, never waits and never raises.
+
+    Attributes:
+        refused: the announced length that exceeded the limit, or None. Once it is set the stream
+            is unusable: later reads return nothing.
+    """
+
+    __slots__ = ("_buffer", "_limit", "_wanted", "refused")
+
+    def __init__(self, limit: int) -> None:
+        self.refused: int | None = None
+        self._limit = limit
+        self._buffer = bytearray()
+        self._wanted = PREFIX  # bytes the buffer needs before anything new can be told
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Add bytes from the network; return the frames they complete, in order.
+
+        A length above the limit is refused as soon as its four bytes are known. Frames that were
+        complete before it are still returned; whether to answer them is up to the caller.
+        """
+        if self.refused is not None:
+            return []
+        buffer = self._buffer
+        if not buffer:
+            return self._cut(data)
+        missing = self._wanted - len(buffer)
+        if len(data) < missing:  # a large frame arrives in many reads: only append
+            buffer += data
+            return []
+        if self._wanted == PREFIX:
+            data = bytes(buffer) + data
+            buffer.clear()
+            return self._cut(data)
+        with memoryview(buffer) as held:
+            first = b"".join((held[PREFIX:], data[:missing]))
+        self._buffer = bytearray()  # gives the memory of a large frame back
+        return [first, *self._cut(data[missing:])]
+
+    def _cut(self, data: bytes) -> list[bytes]:
+        """Slice the whole frames off `data` and keep the rest."""
+        frames: list[bytes] = []
+        start, end = 0, len(data)
+        wanted = PREFIX
+        while end - start >= PREFIX:
+            (size,) = _length_at(data, start)
+            if size > self._limit:
+                self.refused = size
+                return frames
+            stop = start + PREFIX + size
+            if stop > end:
+                wanted = PREFIX + size
+                break
+            frames.append(data[start + PREFIX : stop])
+            start = stop
+        if start < end:
+            self._buffer += data[start:]
+            self._wanted = wanted
+        return frames
+
+    @property
+    def mid_frame(self) -> bool:
+        """True while part of a frame has arrived (the idle timeout runs only then)."""
+        return bool(self._buffer)
+
+    @property
+    def pending_bytes(self) -> int:
+        """How many bytes of an unfinished frame are held, its prefix included."""
+        return len(self._buffer)
+
+
+def frame(body: bytes) -> bytes:
+    """Put the length in front of a body."""
+    return _LENGTH.pack(len(body)) + body

@@ -1,0 +1,32 @@
+"""How each wire words our errors: one row for each, one column for each wire."""
+
+from __future__ import annotations
+
+from tandemq.model import errors as e
+
+# None: the error's own text is meant for the peer.
+BUNQUEUE: dict[type[e.TandemqError], str | None] = {
+    e.TandemqError: "Internal server error",
+    e.BadRequest: None,
+    e.UnknownCommand: None,
+    e.NotSupported: None,
+    e.NotFound: None,
+    e.AboutMessage: "Internal server error",
+    e.NotLeased: "Job not found or not in processing state: {id}",
+    e.TokenRequired: "Lock token required for job {id}",
+    e.WrongToken: "Invalid or expired lock token for job {id}",
+    e.NotActive: None,
+    e.Unauthenticated: "Not authenticated",
+    e.BadCredentials: "Invalid token",
+    e.RateLimited: "Rate limit exceeded",
+    e.Overloaded: None,
+    e.StorageFailed: "Storage failed, nothing was changed: {}",
+    e.Malformed: None,
+    e.FrameTooLarge: "Frame too large: {size} bytes exceeds maximum {limit}",
+}
+
+
+def in_bunqueue(exc: BaseException) -> str:
+    """Return what to say on the bunqueue wire. What is not ours is a bug: say nothing of it."""
+    words = BUNQUEUE.get(type(exc), BUNQUEUE[e.TandemqError])
+    return str(exc) if words is None else words.format(exc, **vars(exc))

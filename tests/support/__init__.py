@@ -1,0 +1,1 @@
+"""What the tests against a real server process share: the process, a raw client, patience."""
