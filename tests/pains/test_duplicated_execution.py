@@ -8,21 +8,23 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-
 from tests.support.patience import eventually
 from tests.support.server import Server
 from tests.support.wire import Wire
 
 
 def run_workers(
-    server: Server, count: int, work: Callable[[Wire, threading.Event], None], until: threading.Event
+    server: Server,
+    count: int,
+    work: Callable[[Wire, threading.Event], None],
+    until: threading.Event,
 ) -> list[threading.Thread]:
     """`count` threads, each calling `work` with its own connection until `until` is set."""
 
     def loop() -> None:
         with server.connect() as wire:
             while not until.is_set():
-                work(wire, until)
+                work(wire)
 
     threads = [threading.Thread(target=loop, daemon=True) for _ in range(count)]
     for thread in threads:
@@ -36,7 +38,7 @@ def test_a_job_delayed_for_longer_than_a_lease_is_handed_out_once(
     executions: list[str] = []
     enough = threading.Event()
 
-    def work(mine: Wire, until: threading.Event) -> None:
+    def work(mine: Wire) -> None:
         answer = mine.pull(queue, owner="w", lockTtl=600, timeout=300)
         if answer["job"]:
             executions.append(answer["job"]["id"])
@@ -73,7 +75,7 @@ def test_five_thousand_short_jobs_on_eight_workers_are_executed_five_thousand_ti
 ) -> None:
     size, executions, lock, enough = 5_000, Counter[int](), threading.Lock(), threading.Event()
 
-    def work(mine: Wire, until: threading.Event) -> None:
+    def work(mine: Wire) -> None:
         answer = mine.do("PULLB", queue=queue, owner="w", count=20, timeout=100, lockTtl=10_000)
         jobs = answer["jobs"]
         with lock:
@@ -103,9 +105,7 @@ def test_a_repeated_acknowledgement_finishes_the_job_once(wire: Wire, queue: str
     assert wire.counts(queue) == {"completed": 1}
 
 
-def test_pulls_that_wait_together_get_one_job_each(
-    server: Server, wire: Wire, queue: str
-) -> None:
+def test_pulls_that_wait_together_get_one_job_each(server: Server, wire: Wire, queue: str) -> None:
     others = [server.connect() for _ in range(20)]
     try:
         waiting = [other.send("PULL", queue=queue, owner="w", timeout=10_000) for other in others]

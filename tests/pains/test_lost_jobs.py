@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.support.patience import eventually
 from tests.support.server import Server, lease_grace
 from tests.support.wire import Refused, Wire

@@ -242,7 +242,8 @@ def test_a_read_only_folder_is_refused(
     folder = tmp_path / "folder"
     folder.mkdir()
     if exists:
-        SQLiteStore(folder / "data.db").open()
+        with opened(folder / "data.db"):
+            pass
     with read_only(folder, mount):
         said = refusal(folder / "data.db")
     assert re.search(r"folder .* is not writable|cannot be (opened|written)", said)

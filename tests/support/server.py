@@ -44,6 +44,11 @@ def lease_grace() -> float:
     return 1.0 if is_own() else 6.0
 
 
+def room(megabytes: int) -> int:
+    """Bytes by which a server may grow; the reference's collector takes its time."""
+    return megabytes * (1 << 20) * (1 if is_own() else 8)
+
+
 def figure(name: str, *, short: int, long: int) -> int:
     """How much of something a test does: as the environment says, `long` with TANDEMQ_SOAK=1."""
     said = os.environ.get(name)

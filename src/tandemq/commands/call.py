@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from tandemq.engine.core import Engine
 from tandemq.model.message import Message
@@ -46,19 +48,19 @@ class Later:
 LATER: Final = Later()
 
 
-class Data(NamedTuple):
+class Data(Struct, gc=False):
     """An answer whose fields the bunqueue wire wraps in ``data``."""
 
     fields: dict[str, Any]
 
 
-class Pushed(NamedTuple):
+class Pushed(Struct, gc=False):
     """The id of an accepted message."""
 
     id: str
 
 
-class Pulled(NamedTuple):
+class Pulled(Struct, gc=False):
     """Messages handed to a pull."""
 
     messages: list[Message]
@@ -66,20 +68,20 @@ class Pulled(NamedTuple):
     tokens: bool  # asked for leases with tokens
 
 
-class Found(NamedTuple):
+class Found(Struct, gc=False):
     """One message as a reader sees it."""
 
     message: Message
     with_state: bool = True
 
 
-class Listed(NamedTuple):
+class Listed(Struct, gc=False):
     """Several messages as a reader sees them."""
 
     messages: list[Message]
 
 
-class Result(NamedTuple):
+class Result(Struct, gc=False):
     """What a completed message came to; None when there is nothing."""
 
     id: str

@@ -8,6 +8,7 @@ already. Anything else is read field by field, in the order and words of the ref
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Raw, UnsetType
@@ -18,7 +19,7 @@ from tandemq.commands.table import ABSENT, Permission, Request, command
 from tandemq.engine.publish import publish
 from tandemq.wires.bunqueue import body
 from tandemq.model.errors import BadRequest, NotSupported
-from tandemq.model.message import DEFAULTS, Message, Options
+from tandemq.model.message import Message, Options
 
 DATA_LIMIT = 10_485_760  # characters of the job's data as JSON
 BATCH_LIMIT = 100_000  # jobs of one PUSHB; the frame limit alone would allow millions
@@ -110,18 +111,18 @@ def push_many(req: PushMany, call: Call) -> dict[str, Any]:
 
 
 def _publish(call: Call, queue: str, job: Job, name: str, data: bytes) -> Message:
-    stamp = job.timestamp
+    stamp, id = job.timestamp, job.job_id or job.custom_id or None
     return publish(
         call.engine,
         queue,
+        name,
         data,
         call.now,
-        name=name,
-        priority=job.priority or 0,
-        delay=int(job.delay or 0),
-        created=int(stamp) if stamp is not None and abs(stamp) < MOMENT else None,
-        id=job.job_id or job.custom_id or None,
-        options=_options(job),
+        job.priority or 0,
+        int(job.delay or 0),
+        _options(job, id is not None),
+        id,
+        int(stamp) if stamp is not None and abs(stamp) < MOMENT else None,
     )
 
 
@@ -132,8 +133,8 @@ def _content(job: Job) -> tuple[str, bytes]:
         BadRequest, NotSupported
     """
     data = bytes(job.data)
-    check_data(data)
-    _check_supported(job)
+    if len(data) * 6 > DATA_LIMIT:
+        check_data(data)
     if job.name is not UNSET:
         return job.name, data
     split = body.split_legacy_name(data)
@@ -152,23 +153,38 @@ def check_data(data: bytes) -> None:
         raise BadRequest("Job data too large (max 10MB)")
 
 
-def _check_supported(job: Job) -> None:
-    asked = (
-        ("groupId", job.group_id), ("uniqueKey", job.unique_key), ("dependsOn", job.depends_on),
-        ("parentId", job.parent_id), ("childrenIds", job.children_ids), ("repeat", job.repeat),
-    )  # fmt: skip
-    for name, value in asked:
-        if value:
-            raise NotSupported(f"{name} is not supported by this release; leave it out")
+LATER = ("group_id", "unique_key", "depends_on", "parent_id", "children_ids", "repeat")
+_later = attrgetter(*LATER)
 
 
-_shared: dict[Options, Options] = {DEFAULTS: DEFAULTS}
+_asked = attrgetter(
+    "max_attempts", "backoff", "long_backoff", "ttl", "timeout", "lifo", "durable",
+    "remove_on_complete", "remove_on_fail", "stall_timeout", "stack_trace_limit", "keep_logs",
+    "size_limit", "tags", *LATER,
+)  # fmt: skip
+_shared: tuple[dict[Any, Options], dict[Any, Options]] = ({}, {})
 
 
-def _options(job: Job) -> Options:
+def _options(job: Job, named: bool) -> Options:
     """Return what the job asks for, as one object for all jobs that ask for the same."""
+    key, shared = _asked(job), _shared[named]
+    try:
+        options = shared.get(key)
+    except TypeError:  # a list or a map among what is not supported
+        options = None
+    if options is None:
+        options = _make_options(job, named)
+        if len(shared) < SHARED:
+            shared[key] = options
+    return options
+
+
+def _make_options(job: Job, named: bool) -> Options:
+    if any(_later(job)):
+        name = next(name for name in LATER if getattr(job, name))
+        raise NotSupported(f"{name} is not supported by this release; leave it out")
     stack = job.stack_trace_limit
-    options = Options(
+    return Options(
         max_attempts=3 if job.max_attempts is None else job.max_attempts,
         backoff=1000 if job.backoff is None else job.backoff,
         backoff_type=job.long_backoff,
@@ -178,17 +194,13 @@ def _options(job: Job) -> Options:
         durable=bool(job.durable),
         remove_on_complete=bool(job.remove_on_complete),
         remove_on_fail=bool(job.remove_on_fail),
-        custom_id=bool(job.job_id or job.custom_id),
+        custom_id=named,
         stall_timeout=job.stall_timeout,
         stack_trace_limit=10 if stack is None else int(stack),
         keep_logs=job.keep_logs,
         size_limit=job.size_limit,
         tags=job.tags or (),
     )
-    known = _shared.get(options)
-    if known is None and len(_shared) < SHARED:
-        _shared[options] = options
-    return known or options
 
 
 # -- reading what did not fit at once ------------------------------------------------------------

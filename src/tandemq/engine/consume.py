@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tandemq.engine.consumers import Consumer
-from tandemq.engine.core import Engine
+from tandemq.engine.core import Engine, end_run
 from tandemq.model.message import Message, State
 
 READY = State.READY
@@ -78,6 +78,7 @@ def disconnect(engine: Engine, conn: int, now: int) -> None:
 def release(engine: Engine, m: Message, now: int) -> None:
     """Give a leased message back to its old place, uncharged."""
     assert m.run is not None, "a leased message has run"
+    end_run(m.run)
     m.run.started = 0
     engine.shift(m, "release", READY)
     engine.match(engine.queues[m.queue], now)
@@ -85,8 +86,7 @@ def release(engine: Engine, m: Message, now: int) -> None:
 
 def release_all(engine: Engine, now: int) -> None:
     """Give back everything that is leased, as a clean stop does: nothing is charged."""
+    engine.granting = False
     for q in list(engine.queues.values()):
         for m in list(q.members[State.LEASED].values()):
-            assert m.run is not None, "a leased message has run"
-            m.run.started = 0
-            engine.shift(m, "release", READY)
+            release(engine, m, now)

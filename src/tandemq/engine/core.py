@@ -19,7 +19,7 @@ from tandemq.engine.timers import Timers
 from tandemq.engine.workers import Workers
 from tandemq.model.message import Lease, Message, Run, State, Step
 from tandemq.model.outcome import Outcome, Reply
-from tandemq.model.policy import HISTORY, deadline
+from tandemq.model.policy import HISTORY, looks_again
 
 NEW, LEASED, DONE, GONE = State.NEW, State.LEASED, State.DONE, State.GONE
 
@@ -76,8 +76,8 @@ class Engine:
         m: Message,
         verb: str,
         to: State,
-        *,
         lease: Lease | None = None,
+        *,
         popped: bool = False,
     ) -> None:
         """Take a message along an edge of its life and keep every index of it true.
@@ -85,39 +85,45 @@ class Engine:
         ``popped`` says that its entry was just taken out of the ready order.
         """
         q = self.queues[m.queue]
-        if m.state is not NEW:
-            self._unindex(m, q, popped)
+        self._leave(m, q, popped)
         move(m, verb, to)
-        self._changed[m.seq] = m
         if to is GONE:
+            self._changed[m.seq] = m
             if self.messages.get(m.id) is m:
                 del self.messages[m.id]
             self.tidy(q)
         else:
             m.lease = lease
-            self._index(m, q)
+            self.enter(m, q)
 
-    def _index(self, m: Message, q: Queue) -> None:
+    def enter(self, m: Message, q: Queue) -> None:
+        """Index a message under its present state, and set its alarm."""
+        self._changed[m.seq] = m
         q.enter(m)
-        if m.state is LEASED:
-            lease = m.lease
-            assert lease is not None, "a leased message has a lease"
-            if lease.conn is not None:
-                self.leased_by.setdefault(lease.conn, {})[m.seq] = m
-        elif m.state is DONE:
+        state = m.state
+        if state is LEASED:
+            conn = m.lease.conn  # type: ignore[union-attr]  # a leased message has a lease
+            if conn is not None:
+                held = self.leased_by.get(conn)
+                if held is None:
+                    held = self.leased_by[conn] = {}
+                held[m.seq] = m
+        elif state is DONE:
             self.finished.add(m)
-        if (at := deadline(m, q.settings.stall)) is not None:
+        if (at := looks_again(m)) is not None:
             self.timers.set(m, at)
 
-    def _unindex(self, m: Message, q: Queue, popped: bool = False) -> None:
+    def _leave(self, m: Message, q: Queue, popped: bool = False) -> None:
         q.leave(m, popped)
         if m.alarm is not None:
             self.timers.clear(m)
-        if m.lease is not None and m.lease.conn is not None:
-            held = self.leased_by[m.lease.conn]
-            del held[m.seq]
-            if not held:
-                del self.leased_by[m.lease.conn]
+        if m.lease is not None:
+            conn = m.lease.conn
+            if conn is not None:
+                held = self.leased_by[conn]
+                del held[m.seq]
+                if not held:
+                    del self.leased_by[conn]
         elif m.state is DONE:
             self.finished.remove(m)
 
@@ -125,13 +131,14 @@ class Engine:
         """Take in a message as it was stored, in whatever state that is."""
         self.messages[m.id] = m
         self.seq = max(self.seq, m.seq)
-        self._index(m, self.queue(m.queue))
+        self.enter(m, self.queue(m.queue))
+        del self._changed[m.seq]
 
     def evict(self, m: Message) -> None:
         """Drop a message from memory as if it had never been here; the store is not told."""
         if m.state not in (NEW, GONE):
             q = self.queues[m.queue]
-            self._unindex(m, q)
+            self._leave(m, q)
             if self.messages.get(m.id) is m:
                 del self.messages[m.id]
             m.state = GONE
@@ -148,8 +155,8 @@ class Engine:
         self._changed[m.seq] = m
 
     def rearm(self, m: Message) -> None:
-        """A deadline changed in place; a later one is noticed when the earlier rings."""
-        if (at := deadline(m, self.queues[m.queue].settings.stall)) is not None:
+        """A deadline may have come nearer; one that went away is noticed when the alarm rings."""
+        if (at := looks_again(m)) is not None:
             self.timers.set(m, at)
 
     # -- the matchmaker ------------------------------------------------------------------------
@@ -162,16 +169,15 @@ class Engine:
         """
         run = m.run
         if run is None:
-            run = m.run = Run(history=[])
+            run = m.run = Run()
         run.started = run.heartbeat = now
         run.retired = None
-        step(run, Step(LEASED, now))
         m.leases += 1
         self.counters.pulled += 1
         lease = (
             Lease(None, 0, 0, conn) if span is None else Lease(self.new_id(now), now + span, span, conn)
         )
-        self.shift(m, "lease", LEASED, lease=lease, popped=True)
+        self.shift(m, "lease", LEASED, lease, popped=True)
 
     def match(self, q: Queue, now: int) -> None:
         """Bind ready messages to willing consumers until one side has nothing left."""
@@ -212,8 +218,10 @@ class Engine:
         return not (self._changed or self._facts or self._effects)
 
 
-def step(run: Run, entry: Step) -> None:
-    """Add to a timeline, which keeps its newest entries."""
-    run.history.append(entry)
-    if len(run.history) > HISTORY:
-        del run.history[0]
+def end_run(run: Run, *entries: Step) -> None:
+    """Write a run that ends without success into the timeline, which keeps its newest entries.
+
+    A run that goes on, or ended well, is not there yet: its moments tell the same.
+    """
+    run.history += (Step(LEASED, run.started), *entries)
+    del run.history[:-HISTORY]

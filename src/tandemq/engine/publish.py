@@ -12,15 +12,14 @@ ENDED = (State.DONE, State.DEAD)
 def publish(
     engine: Engine,
     queue: str,
+    name: str,
     body: bytes,
     now: int,
-    *,
-    name: str = "default",
     priority: int = 0,
     delay: int = 0,
-    created: int | None = None,
-    id: str | None = None,
     options: Options = DEFAULTS,
+    id: str | None = None,
+    created: int | None = None,
 ) -> Message:
     """Accept a message, or return the live one that has the same id.
 
@@ -39,14 +38,16 @@ def publish(
     if created is None:
         created = now
     due = created + delay
-    engine.seq += 1
-    m = Message(id, queue, name, body, engine.seq, created, due, priority, options)
+    state = DELAYED if due > now else READY
+    engine.seq = seq = engine.seq + 1
+    # Born in its first state, an edge of the table that needs no look at where it came from.
+    m = Message(id, queue, name, body, seq, created, due, priority, options, state, state)
     engine.messages[id] = m
     q = engine.queue(queue)
-    m.born = DELAYED if due > now else READY
-    engine.shift(m, "publish", m.born)
+    engine.enter(m, q)
     engine.counters.pushed += 1
-    engine.owes_sync = engine.owes_sync or options.durable
+    if options.durable:
+        engine.owes_sync = True
     if q.ring:
         engine.match(q, now)
     return m

@@ -31,17 +31,6 @@ class Lane:
         self.early: list[Entry] = []  # a heap of those that came out of order
         self.stack: list[Entry] = []  # lifo: a heap by -seq
 
-    def push(self, m: Message) -> None:
-        if m.options.lifo:
-            heappush(self.stack, (0, -m.seq, m.gen, m))
-            return
-        entry = (m.due, m.seq, m.gen, m)
-        line = self.line
-        if not line or line[-1] <= entry:
-            line.append(entry)
-        else:
-            heappush(self.early, entry)
-
     def pop(self) -> Entry | None:
         if self.stack:
             return heappop(self.stack)
@@ -84,8 +73,16 @@ class Ready:
         if lane is None:
             lane = self._lanes[m.priority] = Lane()
             heappush(self._order, -m.priority)
-        lane.push(m)
         self._size += 1
+        if m.options.lifo:
+            heappush(lane.stack, (0, -m.seq, m.gen, m))
+            return
+        entry = (m.due, m.seq, m.gen, m)
+        line = lane.line
+        if not line or line[-1] <= entry:
+            line.append(entry)
+        else:
+            heappush(lane.early, entry)
 
     def pop(self) -> Message | None:
         """Take out the message whose turn it is."""

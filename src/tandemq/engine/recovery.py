@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tandemq.engine.core import Engine
+from tandemq.engine.core import Engine, end_run
 from tandemq.engine.settle import bury, retry_later
 from tandemq.model.message import Message, State
 
@@ -22,6 +22,7 @@ def resume(engine: Engine, now: int) -> int:
         run = m.run
         assert run is not None and m.lease is not None, "a leased message has both"
         started = run.started
+        end_run(run)
         m.attempts += 1
         run.stalls += 1
         limit = engine.queues[m.queue].settings.stall.max_stalls

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-from tandemq.engine.core import Engine, step
+from tandemq.engine.core import Engine, end_run
 from tandemq.model.errors import NotLeased, TokenRequired, WrongToken
 from tandemq.model.message import Message, Run, State, Step
 from tandemq.model.policy import (
@@ -91,7 +91,6 @@ def complete(engine: Engine, m: Message, now: int, result: bytes | None, remove:
     run.finished = now
     run.started = run.started or now
     run.result = result
-    step(run, Step(DONE, now))
     if engine.rules.done_progress is not None:
         run.progress = engine.rules.done_progress
     engine.shift(m, "ack", DONE)
@@ -144,11 +143,12 @@ def end_attempt(
     assert run is not None, "a leased message has run"
     m.attempts += 1
     run.error = error
-    step(run, Step(DEAD, now, error, m.attempts))
+    failed = Step(DEAD, now, error, m.attempts)
     if final or m.attempts >= m.options.max_attempts:
+        end_run(run, failed)
         bury(engine, m, now, cause, remove)
         return
-    step(run, Step(READY, now, None, m.attempts + 1))
+    end_run(run, failed, Step(READY, now, None, m.attempts + 1))
     retry_later(engine, m, now)
 
 
@@ -217,6 +217,7 @@ def _strike(
     """Charge an attempt and a stall; True when the message may run again, else it is buried."""
     m.attempts += 1
     run.stalls += 1
+    end_run(run)
     engine.counters.stalled += 1
     limit = engine.queues[m.queue].settings.stall.max_stalls
     if m.attempts >= m.options.max_attempts:
@@ -268,5 +269,4 @@ def heartbeat(
 
 def _prolong(engine: Engine, m: Message) -> None:
     engine.touched(m)
-    if m.alarm is None or (lease_ends_at(m) or m.alarm) < m.alarm:
-        engine.rearm(m)  # a shorter span than before; a longer one is seen when the alarm rings
+    engine.rearm(m)

@@ -83,7 +83,7 @@ class Run(Struct, gc=False):
     stalls: int = 0
     interruptions: int = 0  # connections that broke while holding it
     retired: str | None = None  # a token that may still settle late; "" = none was needed
-    history: list[Step] = []
+    history: list[Step] = []  # of lives that ended; the present or last one is in the moments
 
 
 class Message(Struct, gc=False):

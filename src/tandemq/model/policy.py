@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from tandemq.model.message import Message, Options, State
 
+READY, PARKED, LEASED, DELAYED = State.READY, State.PARKED, State.LEASED, State.DELAYED
+
 LEASE = 30_000  # ms; a lease whose owner names no other span
 LEASE_GRACE = 800  # ms after its end in which a late settle still wins (bunqueue quirk 28)
 STALL_SWEEP = 5_000  # ms between the first sign of a stall and its verdict
@@ -26,6 +28,9 @@ class Stall(Struct, frozen=True):
     interval: int = 30_000  # ms without a heartbeat
     max_stalls: int = 3  # 0: no limit
     grace: int = 5_000  # ms after the start in which nothing counts as a stall
+
+
+NO_STALL = Stall(enabled=False)
 
 
 def backoff(options: Options, attempts: int, uniform: float) -> int:
@@ -69,15 +74,39 @@ def lease_ends_at(m: Message) -> int | None:
     return lease.until + LEASE_GRACE if lease and lease.token is not None else None
 
 
+def looks_again(m: Message) -> int | None:
+    """Return a moment not later than the deadline, for the alarm of a message that just moved.
+
+    Most leases end long before anything is due. So a lease gets an alarm for the earliest stall
+    there could be, which costs nothing to find, and only a message that is still leased then is
+    asked for its real deadline.
+    """
+    state = m.state
+    if state is LEASED:
+        run, lease = m.run, m.lease
+        assert run is not None and lease is not None, "a leased message has both"
+        at = run.started + STALL_SWEEP
+        if lease.token is not None and lease.until + LEASE_GRACE < at:
+            at = lease.until + LEASE_GRACE
+        timeout = m.options.timeout
+        return at if not timeout else min(at, run.started + max(1, int(timeout)))
+    if state is READY or state is PARKED:
+        return None if m.options.ttl is None else expires(m)
+    return deadline(m, NO_STALL) if state is DELAYED else None
+
+
 def deadline(m: Message, stall: Stall) -> int | None:
     """Return the next moment at which time alone changes the message."""
     state = m.state
-    if state is State.LEASED:
-        ends = lease_ends_at(m), times_out_at(m), stalls_at(m, stall)
-        return min((e for e in ends if e is not None), default=None)
-    if state is State.DELAYED:
+    if state is READY or state is PARKED:
+        return None if m.options.ttl is None else expires(m)
+    if state is LEASED:
+        first = stalls_at(m, stall)
+        for end in (lease_ends_at(m), times_out_at(m)):
+            if end is not None and (first is None or end < first):
+                first = end
+        return first
+    if state is DELAYED:
         end = expires(m)
         return m.due if end is None else min(m.due, end)
-    if state is State.READY or state is State.PARKED:
-        return expires(m)
     return None

@@ -44,6 +44,7 @@ from tandemq.wires.bunqueue.session import Refusal
 
 log = logging.getLogger("tandemq.server")
 
+LONGEST_SLEEP = 3600.0  # s; a clock that is set meanwhile is noticed then at the latest
 PROBE = 1.0  # s between tries to write while writing does not work
 PROBE_FACT = "probe"
 
@@ -78,6 +79,7 @@ class Runtime:
         self._touched: dict[Connection, None] = {}
         self._turning = False
         self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = 0
         self._next_id = 0
 
     # -- start and stop ------------------------------------------------------------------------
@@ -192,7 +194,8 @@ class Runtime:
     # -- requests ------------------------------------------------------------------------------
 
     def _run(self, connection: Connection, request: Request, now: int) -> None:
-        self._admit(connection, now)
+        if connection.limiter is not None:
+            self._admit(connection, now)
         if not connection.trusted and type(request) is not Auth:
             raise Unauthenticated
         row = BY_REQUEST[type(request)]
@@ -205,21 +208,22 @@ class Runtime:
             connection.waiting += 1
             return
         answer = connection.session.answer(reply, request.req_id)
-        patient = self._patient or self.engine.owes_sync
-        if patient and (row.keeps or self._failed) and self._unkept:
+        if (row.keeps or self._failed) and self._unkept:
             self._held.append((connection, answer, request.req_id))
         else:
-            self._say(connection, answer)
+            connection.out.append(answer)
+            self._touched[connection] = None
 
     def _refuse(self, connection: Connection, refusal: Refusal, now: int) -> None:
-        if not refusal.error.fatal:
+        if not refusal.error.fatal and connection.limiter is not None:
             self._admit(connection, now)
         if refusal.formed and not connection.trusted:
             raise Unauthenticated
         raise refusal.error
 
     def _admit(self, connection: Connection, now: int) -> None:
-        if connection.limiter is not None and not connection.limiter.admit(now):
+        assert connection.limiter is not None, "asked only where there is a limit"
+        if not connection.limiter.admit(now):
             raise RateLimited
 
     def _failed_login(self, connection: Connection) -> None:
@@ -230,8 +234,11 @@ class Runtime:
 
     @property
     def _unkept(self) -> bool:
+        """Something that an answer may rest on is not kept yet, and it is to wait for that."""
         committer = self._committer
-        return committer is not None and (committer.pending or not self.engine.quiet)
+        if committer is None or not (self._patient or self.engine.owes_sync):
+            return False
+        return committer.pending or not self.engine.quiet
 
     def _say(self, connection: Connection, answer: bytes) -> None:
         connection.out.append(answer)
@@ -287,13 +294,15 @@ class Runtime:
             connection.flush()
 
     def _set_alarm(self) -> None:
+        """Wake for the next deadline; an alarm that rings too early is cheaper than a new one."""
         wake = clock.next_wake(self.engine)
+        if wake is None or (self._alarm is not None and self._alarm_at <= wake):
+            return
         if self._alarm is not None:
             self._alarm.cancel()
-            self._alarm = None
-        if wake is not None:
-            wait = max(0, wake - now_ms()) / 1000
-            self._alarm = self.loop.call_later(min(wait, 3600), self._rang)
+        wait = min(max(0, wake - now_ms()) / 1000, LONGEST_SLEEP)
+        self._alarm = self.loop.call_later(wait, self._rang)
+        self._alarm_at = wake
 
     def _rang(self) -> None:
         self._alarm = None

@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.msgpack import Ext
 
+from tandemq.wires.bunqueue.body import skip
 from tandemq.wires.bunqueue.lenient import (
     MAX_DEPTH,
     MAX_VALUES,
@@ -24,7 +25,6 @@ from tandemq.wires.bunqueue.lenient import (
     Reader,
     js_text,
     read_command,
-    skip,
     truthy,
 )
 

@@ -16,7 +16,7 @@ PATIENCE = 5.0  # seconds a commit waits for somebody else's lock on the file
 
 PRAGMAS = """
 PRAGMA synchronous = NORMAL;
-PRAGMA wal_autocheckpoint = 4000;
+PRAGMA wal_autocheckpoint = 1000;
 PRAGMA journal_size_limit = 67108864;
 PRAGMA cache_size = -32768;
 PRAGMA temp_store = MEMORY;
@@ -87,8 +87,7 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
     migrate.bring_up(db, path)
     _set_wal(db, path)
     db.executescript(PRAGMAS)
-    db.execute("BEGIN IMMEDIATE")  # fails here, and not later, when the file is read-only
-    db.execute("ROLLBACK")
+    db.execute("DELETE FROM fact WHERE 0")  # fails here, not later, when the file is read-only
     fault = db.execute("PRAGMA quick_check(1)").fetchone()[0]
     if fault != "ok":
         raise damaged(path, fault)

@@ -14,7 +14,7 @@ from tandemq.stores.sqlite.connection import check_place, connect
 from tandemq.stores.sqlite.faults import FAULTS, failed, unusable
 from tandemq.stores.sqlite.lock import FileLock
 
-LARGE = 3072  # bytes; with its head a smaller body fits into one page of the file
+LARGE = 1024  # bytes; from here on one change of the head costs more than a second row does
 LOAD_ROWS = 4096  # rows read from SQLite at a time
 
 

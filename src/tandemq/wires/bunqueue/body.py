@@ -14,7 +14,6 @@ from decimal import Decimal
 from typing import Final
 
 import msgspec
-from msgspec.msgpack import Ext
 
 MAX_DEPTH: Final = 512  # of lists and maps, unless the caller says otherwise
 
@@ -23,20 +22,13 @@ class Malformed(ValueError):
     """The bytes are not exactly one MessagePack value that we are willing to read."""
 
 
-# --------------------------------------------------------------------------------- first bytes
-
-
 def _whole_sizes() -> list[int]:
     sizes = [0] * 256
     for single in (*range(0x80), 0xC0, 0xC2, 0xC3, *range(0xE0, 0x100)):
         sizes[single] = 1
-    for length in range(32):
-        sizes[0xA0 + length] = 1 + length
-    numbers = {0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9}
-    integers = {0xD0: 2, 0xD1: 3, 0xD2: 5, 0xD3: 9}
-    extensions = {0xD4: 3, 0xD5: 4, 0xD6: 6, 0xD7: 10, 0xD8: 18}
-    for first, size in (numbers | integers | extensions).items():
-        sizes[first] = size
+    sizes[0xA0:0xC0] = range(1, 33)
+    sizes[0xCA:0xD4] = (5, 9, 2, 3, 5, 9, 2, 3, 5, 9)  # floats, unsigned, signed
+    sizes[0xD4:0xD9] = (3, 4, 6, 10, 18)  # extensions
     return sizes
 
 
@@ -133,6 +125,14 @@ def skip(buf: bytes, pos: int, depth: int = MAX_DEPTH) -> int:
             left = outer.pop()
 
 
+def valid(raw: bytes) -> bool:
+    """Whether the bytes are exactly one well-formed value, however deep."""
+    try:
+        return skip(raw, 0, len(raw)) == len(raw)
+    except Malformed:
+        return False
+
+
 def text_of(body: bytes) -> str:
     """Bytes as text; invalid UTF-8 is replaced, as a JavaScript TextDecoder does."""
     return body.decode("utf-8", "replace")
@@ -171,16 +171,12 @@ def holds_wide_integer(raw: bytes) -> bool:
         return False
     # Members follow their container's head, so the values simply stand in a row.
     pos, end = 0, len(raw)
-    try:
-        while found := _skip_narrow(raw, pos):
-            pos = found.end()
-            if pos >= end or raw[pos] in _WIDE:
-                return pos < end
-            if raw[pos] not in LENGTH_FORM:
-                return False
-            pos = body_span(raw, pos)[1]
-    except Malformed:
-        pass
+    while found := _skip_narrow(raw, pos):
+        pos = found.end()
+        if pos >= end or raw[pos] not in LENGTH_FORM:
+            return pos < end and raw[pos] in _WIDE
+        width, extra = LENGTH_FORM[raw[pos]]
+        pos += 1 + width + extra + int.from_bytes(raw[pos + 1 : pos + 1 + width], "big")
     return False
 
 
@@ -197,8 +193,9 @@ _FLOAT_SHORTER = 3  # -0.0 here, 0 there
 def json_length_over(raw: bytes, limit: int) -> bool:
     """Whether the value's JSON text, as JSON.stringify writes it, has more than `limit` characters.
 
-    Exact, but for binaries and extensions, which JSON does not know: they count as base64 and as
-    a date. Never raises; bytes that are no value are not too long.
+    Exact, but for what JSON does not know: binaries count as base64 and extensions as a date, and
+    a number as a name counts beside the same digits as text. Never raises; bytes that are no value
+    are not too long.
     """
     if len(raw) * _MOST_PER_BYTE <= limit:
         return False
@@ -217,33 +214,29 @@ def json_length_over(raw: bytes, limit: int) -> bool:
 
 
 class _Level:
-    """A list or map on the way to its length. A map keeps one length for each of its names."""
+    """A list or map on the way to its length. Members count with the comma behind them."""
 
-    __slots__ = ("left", "lengths", "name", "total")
+    __slots__ = ("is_map", "left", "lengths", "name", "total")
 
-    def __init__(self, left: int, is_map: bool) -> None:
-        self.left = left
-        self.lengths: dict[str, int] | None = {} if is_map else None
+    def __init__(self, is_map: bool, left: int) -> None:
+        self.is_map, self.left, self.total = is_map, left, 0
+        self.lengths: dict[str, int] = {}  # of a map's members: the last of equal names wins
         self.name: str | None = None  # of the member that comes next
-        self.total = 1 if left == 0 or is_map else 0
 
     def add(self, length: int | None) -> None:
-        """Add a member; None is JavaScript's undefined, which is null in a list."""
+        """Add a member; None is JavaScript's undefined: null in a list, absent in a map."""
         self.left -= 1
-        if self.lengths is None:
+        if not self.is_map:
             self.total += 1 + (len("null") if length is None else length)
-        elif self.name is not None:
-            self.lengths.pop(self.name, None)
-            if length is not None and self.name != "__proto__":
-                self.lengths[self.name] = length
-            self.name = None
+            return
+        name, self.name = self.name or "", None
+        self.lengths.pop(name, None)
+        if length is not None and name != "__proto__":
+            self.lengths[name] = len(":,") + length
 
     def close(self) -> int:
-        """The brackets, and a comma between two members."""
-        if self.lengths is None:
-            return self.total + 1
-        names = sum(_text_length(name) + len(":,") for name in self.lengths)
-        return max(names + sum(self.lengths.values()) + 1, 2)
+        self.total += sum(_text_length(name) + length for name, length in self.lengths.items())
+        return len("[]") + max(self.total - 1, 0)
 
 
 def _exact_length(raw: bytes) -> int:
@@ -257,24 +250,22 @@ def _walk_length(raw: bytes) -> int | None:
     pos = 0
     levels: list[_Level] = []
     while True:
-        first = raw[pos]
-        naming = bool(levels) and levels[-1].lengths is not None and levels[-1].name is None
-        length: int | None
-        if is_map(first) or is_list(first):
+        inner = levels[-1] if levels else None
+        naming = inner is not None and inner.is_map and inner.name is None
+        if is_map(raw[pos]) or is_list(raw[pos]):
             if naming:
                 raise Malformed("a map key must be a scalar")
+            first = raw[pos]
             size, pos = container(raw, pos)
-            level = _Level(size, is_map(first))
             if size:
-                levels.append(level)
+                levels.append(_Level(is_map(first), size))
                 continue
-            length = level.close()
+            length: int | None = len("[]")
         else:
             start, pos = pos, skip(raw, pos)
             item = _scalar(raw[start:pos])
-            if naming:
-                levels[-1].name = _name(item)
-                levels[-1].left -= 1
+            if inner is not None and naming:
+                inner.name, inner.left = _name(item), inner.left - 1
                 continue
             length = _scalar_length(item)
         while levels:
@@ -290,20 +281,16 @@ def _scalar(raw: bytes) -> object:
     if raw[0] in TEXTS:
         return text_of(raw[body_span(raw, 0)[0] :])
     if raw[0] in EXTENSIONS:
-        return Ext(raw[body_span(raw, 0)[0]], b"")
+        return "2024-01-01T00:00:00.000Z" if raw[body_span(raw, 0)[0]] else msgspec.UNSET
     return _decode_any(raw)
 
 
 def _name(key: object) -> str:
-    if isinstance(key, str):
-        return key
+    if key is msgspec.UNSET:
+        return "undefined"
     if isinstance(key, float):
         return number_text(key)
-    return (
-        {None: "null", True: "true", False: "false"}[key]
-        if key in (None, True, False)
-        else str(key)
-    )
+    return key if isinstance(key, str) else _encode_json(key).decode()
 
 
 def _text_length(text: str) -> int:
@@ -318,9 +305,7 @@ def _scalar_length(value: object) -> int | None:
         return len(text) if text[-1].isdigit() else len("null")  # NaN and Infinity
     if isinstance(value, bytes):
         return 2 + (len(value) + 2) // 3 * 4
-    if isinstance(value, Ext):
-        return None if value.code == 0 else len('"2024-01-01T00:00:00.000Z"')
-    return len(_encode_json(value))
+    return None if value is msgspec.UNSET else len(_encode_json(value))
 
 
 def number_text(number: float) -> str:
@@ -412,14 +397,3 @@ def _map_head(count: int) -> bytes:
     if count <= 0xFFFF:
         return b"\xde" + count.to_bytes(2, "big")
     return b"\xdf" + count.to_bytes(4, "big")
-
-
-# ------------------------------------------------------------------------------------ validity
-
-
-def valid(raw: bytes) -> bool:
-    """Whether the bytes are exactly one well-formed value, however deep."""
-    try:
-        return skip(raw, 0, len(raw)) == len(raw)
-    except Malformed:
-        return False

@@ -23,6 +23,7 @@ WIDE = 0x7FFF_FFFF  # larger whole numbers are written as floats
 
 _length = Layout(">I").pack
 _float = Layout(">Bd").pack
+_text_head = [bytes((0xA0 | n,)) if n < 32 else bytes((0xD9, n)) for n in range(256)]
 _short = [encode(n) for n in range(1024)]
 
 OK_REQ = b"\x82\xa2ok\xc3\xa5reqId"  # {"ok": true, "reqId": ...
@@ -57,9 +58,9 @@ def text(value: str) -> bytes:
     """Encode a string."""
     raw = value.encode("utf-8", "surrogatepass")
     size = len(raw)
-    if size < 32:
-        return bytes((0xA0 | size,)) + raw
-    return encode(value) if size > 255 else bytes((0xD9, size)) + raw
+    if size < 256:
+        return _text_head[size] + raw
+    return (b"\xda" + size.to_bytes(2, "big") if size < 65536 else b"\xdb" + _length(size)) + raw
 
 
 def array(size: int) -> bytes:

@@ -79,7 +79,7 @@ def _read(frame: bytes) -> Request | Refusal:
         request: Request = _decode(frame)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return _read_leniently(frame)
-    if body.holds_wide_integer(frame):
+    if (b"\xcf" in frame or b"\xd3" in frame) and body.holds_wide_integer(frame):
         return _read_leniently(frame)
     return request
 
@@ -128,7 +128,7 @@ def _pushed(reply: Pushed, req: Raw) -> bytes:
 
 
 def _pulled(reply: Pulled, req: Raw) -> bytes:
-    messages, many, tokens = reply
+    messages, many, tokens = reply.messages, reply.many, reply.tokens
     size = 4 if tokens else 3
     parts = [bytes((0x80 | size,)), b"\xa2ok\xc3"]
     if many:

@@ -6,9 +6,12 @@ follows as a tail that is encoded once for each set of options.
 
 from __future__ import annotations
 
+from struct import Struct as Layout
+
 from tandemq.commands.states import NAMES, name_of
 from tandemq.commands.table import UNDEFINED
 from tandemq.model.message import Message, Options, Run, State, Step
+from tandemq.model.policy import HISTORY
 from tandemq.wires.bunqueue.codec import (
     FALSE,
     NULL,
@@ -33,7 +36,10 @@ _IDLE = Run()
 
 def job(m: Message) -> bytes:
     """Encode a job as workers get it."""
-    return _HEAD + _fields(m)
+    run = m.run
+    if m.attempts or run is None or run.history or run.progress or run.progress_message:
+        return _HEAD + _fields(m)
+    return _first_run(m, run) if 0 <= m.priority < SMALL else _HEAD + _fields(m)
 
 
 def job_read(m: Message) -> bytes:
@@ -96,25 +102,73 @@ def _fields(m: Message) -> bytes:
     )
 
 
+# -- the usual job: on its first run, nothing told about it yet -----------------------------------
+
+SMALL = 128  # whole numbers below take one byte
+NAMES_KEPT = 10_000  # encoded names of queues and jobs
+
+_AFTER_BODY = Layout(">11sd7sd11sd23s9sB12s15sd")
+_ACTIVE = b"\x82\xa5state\xa6active\xa9timestamp\xcb"
+_TIMES = Layout(f">d{len(_ACTIVE)}sd")
+_TOLD_NOTHING = b"".join(
+    (b"\xa8progress\x00", b"\xafprogressMessage", NULL, b"\xaastacktrace", NULL, b"\xa8customId")
+)
+_names: dict[str, bytes] = {}
+
+
+def _first_run(m: Message, run: Run) -> bytes:
+    """Encode what ``_fields`` would, for most jobs that are handed out, in a third of the time."""
+    options = m.options
+    id = text(m.id)
+    moments = _AFTER_BODY.pack(
+        b"\xa9createdAt\xcb", m.created,
+        b"\xa5runAt\xcb", m.due,
+        b"\xa9startedAt\xcb", run.started,
+        b"\xabcompletedAt\xc0\xa8attempts\x00", b"\xa8priority", m.priority,
+        b"\xaastallCount\x00", b"\xadlastHeartbeat\xcb", run.heartbeat,
+    )  # fmt: skip
+    return b"".join(
+        (
+            _HEAD, id, b"\xa5queue", _name(m.queue), b"\xa4name", _name(m.name),
+            b"\xa4data", m.body, moments, _TOLD_NOTHING, id if options.custom_id else NULL,
+            b"\xa8timeline\x92", _born(m), _TIMES.pack(m.created, _ACTIVE, run.started),
+            _tail(options),
+        )
+    )  # fmt: skip
+
+
+def _name(name: str) -> bytes:
+    known = _names.get(name)
+    if known is None:
+        known = text(name)
+        if len(_names) < NAMES_KEPT:
+            _names[name] = known
+    return known
+
+
 # -- timeline ------------------------------------------------------------------------------------
 
 _STEP = {
     state: b"\xa5state" + text(name) + b"\xa9timestamp" for state, name in NAMES.items()
 }
-_BORN = {state: b"\x82" + step for state, step in _STEP.items()}
-_PRIORITIZED = b"\x82\xa5state\xabprioritized\xa9timestamp"
+_BORN = {state: b"\x82" + step + b"\xcb" for state, step in _STEP.items()}
+_PRIORITIZED = b"\x82\xa5state\xabprioritized\xa9timestamp\xcb"
+
+
+def _born(m: Message) -> bytes:
+    """Return the first entry of a timeline, up to its moment."""
+    born = m.born
+    return _PRIORITIZED if m.priority > 0 and born is State.READY else _BORN[born]
 
 
 def _timeline(m: Message, run: Run) -> bytes:
-    history = run.history
-    size = len(history) + 1
-    born = _PRIORITIZED if m.born is State.READY and m.priority > 0 else _BORN[m.born]
-    if size == 2 and history[0].state is State.LEASED:  # nearly every job that is handed out
-        return b"".join(
-            (b"\x92", born, moment(m.created), _BORN[State.LEASED], moment(history[0].at))
-        )
-    kept = [born + moment(m.created), *map(_step, history)][-20:]
-    return array(min(size, 20)) + b"".join(kept)
+    steps = [_born(m) + moment(m.created)[1:], *map(_step, run.history)]
+    if m.state in (State.LEASED, State.DONE):
+        steps.append(_step(Step(State.LEASED, run.started)))
+    if m.state is State.DONE:
+        steps.append(_step(Step(State.DONE, run.finished)))
+    kept = steps[-HISTORY:]
+    return array(len(kept)) + b"".join(kept)
 
 
 def _step(step: Step) -> bytes:
@@ -129,16 +183,18 @@ def _step(step: Step) -> bytes:
 
 # -- what the publisher asked for ----------------------------------------------------------------
 
-_tails: dict[Options, bytes] = {}
+# By identity: hashing options costs more than encoding their tail saves. Each entry keeps its
+# options alive, so that no other object can take over their identity.
+_tails: dict[int, tuple[Options, bytes]] = {}
 
 
 def _tail(options: Options) -> bytes:
-    tail = _tails.get(options)
-    if tail is None:
-        tail = _encode_tail(options)
+    known = _tails.get(id(options))
+    if known is None or known[0] is not options:
+        known = options, _encode_tail(options)
         if len(_tails) < TAILS:
-            _tails[options] = tail
-    return tail
+            _tails[id(options)] = known
+    return known[1]
 
 
 def _encode_tail(o: Options) -> bytes:

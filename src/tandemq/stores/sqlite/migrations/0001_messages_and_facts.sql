@@ -2,8 +2,8 @@
 
 PRAGMA application_id = 1413762385; -- "TDMQ": the file is ours
 
--- A message: what changes (head), and what does not (body). A body of more than a few kilobytes
--- is NULL here and stands in the table of that name, so that a change of the head leaves it alone.
+-- A message: what changes (head), and what does not (body). A large body is NULL here and
+-- stands in the table of that name, so that a change of the head leaves it alone.
 CREATE TABLE message (
     seq INTEGER PRIMARY KEY,
     head BLOB NOT NULL,
