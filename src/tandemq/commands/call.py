@@ -60,6 +60,12 @@ class Pushed(Struct, gc=False):
     id: str
 
 
+class PushedMany(Struct, gc=False):
+    """The ids of accepted messages, in the order of the request."""
+
+    ids: list[str]
+
+
 class Pulled(Struct, gc=False):
     """Messages handed to a pull."""
 

@@ -16,7 +16,7 @@ from tandemq.model.errors import BadRequest, NotLeased
 class Ack(Request, tag="ACK", kw_only=True):
     """Complete a job."""
 
-    id: str
+    id: Any
     result: Raw = ABSENT
     token: str | None = None
     remove_on_complete: bool | None = False
@@ -54,7 +54,7 @@ class AckMany(Request, tag="ACKB", kw_only=True):
 class Fail(Request, tag="FAIL", kw_only=True):
     """End a job's attempt badly."""
 
-    id: str
+    id: Any
     error: str | None = None
     token: str | None = None
     unrecoverable: bool | None = False

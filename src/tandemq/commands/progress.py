@@ -35,7 +35,9 @@ class AddLog(Request, tag="AddLog"):
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> AddLog:
-        parts = {name: Raw(_encode(fields[name])) for name in ("message", "level") if name in fields}
+        parts = {
+            name: Raw(_encode(fields[name])) for name in ("message", "level") if name in fields
+        }
         return cls(id=fields.get("id"), req_id=fields.get("reqId", ABSENT), **parts)
 
 
@@ -84,4 +86,6 @@ def get_logs(req: GetLogs, call: Call) -> Data:
     start = max(0, int(check.loose_number(req.start) or 0))
     end = check.loose_number(req.end)
     stop = len(lines) if end is None else int(end) + 1
-    return Data({"logs": [Raw(line) for line in lines[start : max(start, stop)]], "count": len(lines)})
+    return Data(
+        {"logs": [Raw(line) for line in lines[start : max(start, stop)]], "count": len(lines)}
+    )

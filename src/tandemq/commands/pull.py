@@ -11,6 +11,7 @@ from tandemq.commands import fields as check
 from tandemq.commands.call import LATER, Call, Later, Pulled
 from tandemq.commands.table import ABSENT, Permission, Request, command
 from tandemq.engine import consume
+from tandemq.engine.consumers import Consumer
 from tandemq.model.errors import BadRequest, NotSupported
 from tandemq.model.policy import LEASE
 
@@ -73,19 +74,14 @@ def _pull(
         check.queue_name(queue)
     if req.group is not None:
         raise NotSupported("group is not supported by this release of tandemq")
-    owned = bool(req.owner)
-    taken = consume.pull(
-        call.engine,
-        queue,
-        call.caller.id,
-        (req.req_id, many, owned),
-        call.now,
-        count=count,
-        wait=int(req.timeout or 0),
-        span=_span(req.lock_ttl) if owned else None,
-        detach=detach,
-    )
-    return LATER if taken is None else Pulled(taken, many, owned)
+    owned, conn, now = bool(req.owner), call.caller.id, call.now
+    span = _span(req.lock_ttl) if owned else None
+    taken = consume.take(call.engine, queue, None if detach else conn, count, span, now)
+    if taken or not req.timeout or not count:
+        return Pulled(taken, many, owned)
+    until, asked = now + int(req.timeout), (req.req_id, many, owned)
+    consume.wait(call.engine, Consumer(conn, queue, count, asked, span, detach, until))
+    return LATER
 
 
 def _span(lock_ttl: float | None) -> int:

@@ -14,10 +14,10 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from tandemq.commands import fields as check
-from tandemq.commands.call import Call, Pushed
+from tandemq.commands.call import Call, Pushed, PushedMany
 from tandemq.commands.table import ABSENT, Permission, Request, command
-from tandemq.engine.publish import publish
-from tandemq.wires.bunqueue import body
+from tandemq.engine.publish import draft, publish
+from tandemq.model import body
 from tandemq.model.errors import BadRequest, NotSupported
 from tandemq.model.message import Message, Options
 
@@ -96,38 +96,27 @@ def push(req: Push, call: Call) -> Pushed:
     queue = req.queue
     if queue not in call.engine.queues:
         check.queue_name(queue)
-    return Pushed(_publish(call, queue, req, *_content(req)).id)
+    return Pushed(publish(call.engine, _draft(req, queue, call.now), call.now).id)
 
 
 @command(Permission.PUBLISH)
-def push_many(req: PushMany, call: Call) -> dict[str, Any]:
+def push_many(req: PushMany, call: Call) -> PushedMany:
     """Add jobs to a queue, all or none, and return their ids."""
     queue, jobs = check.queue_name(req.queue), req.jobs
     if len(jobs) > BATCH_LIMIT:
         raise BadRequest(f"PUSHB takes at most {BATCH_LIMIT} jobs; send {len(jobs)} in parts")
-    contents = [_numbered(i, _content, job) for i, job in enumerate(jobs)]
-    pairs = zip(jobs, contents, strict=True)
-    return {"ids": [_publish(call, queue, job, *content).id for job, content in pairs]}
+    engine, now = call.engine, call.now
+    try:
+        drafts = [_draft(job, queue, now) for job in jobs]
+    except BadRequest:
+        for i, job in enumerate(jobs):  # again, slowly: which one was it?
+            _numbered(i, lambda job: _draft(job, queue, now), job)
+        raise
+    return PushedMany([publish(engine, m, now).id for m in drafts])
 
 
-def _publish(call: Call, queue: str, job: Job, name: str, data: bytes) -> Message:
-    stamp, id = job.timestamp, job.job_id or job.custom_id or None
-    return publish(
-        call.engine,
-        queue,
-        name,
-        data,
-        call.now,
-        job.priority or 0,
-        int(job.delay or 0),
-        _options(job, id is not None),
-        id,
-        int(stamp) if stamp is not None and abs(stamp) < MOMENT else None,
-    )
-
-
-def _content(job: Job) -> tuple[str, bytes]:
-    """Check what a job holds and return its name and data; its numbers are good already.
+def _draft(job: Job, queue: str, now: int) -> Message:
+    """Check what a job holds and make a message of it; its numbers are good already.
 
     Raises:
         BadRequest, NotSupported
@@ -135,10 +124,29 @@ def _content(job: Job) -> tuple[str, bytes]:
     data = bytes(job.data)
     if len(data) * 6 > DATA_LIMIT:
         check_data(data)
-    if job.name is not UNSET:
-        return job.name, data
-    split = body.split_legacy_name(data)
-    return ("default", data) if split is None else (check.job_name(split[0]), split[1])
+    name = job.name
+    if name is UNSET:
+        split = body.split_legacy_name(data)
+        name, data = ("default", data) if split is None else (check.job_name(split[0]), split[1])
+    id = job.job_id or job.custom_id
+    options = _options(job, named=bool(id))
+    if job.timestamp is None and not job.delay:
+        return Message(id or "", queue, name, data, 0, now, now, job.priority or 0, options)
+    return draft(
+        queue,
+        name,
+        data,
+        now,
+        job.priority or 0,
+        int(job.delay or 0),
+        options,
+        id,
+        _moment(job.timestamp),
+    )
+
+
+def _moment(stamp: float | None) -> int | None:
+    return int(stamp) if stamp is not None and abs(stamp) < MOMENT else None
 
 
 def check_data(data: bytes) -> None:

@@ -9,7 +9,7 @@ from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine
 from tandemq.engine.finished import Finished
 from tandemq.model.message import Message, State
-from tandemq.model.policy import deadline, expires
+from tandemq.model.policy import deadline, expires, lease_of
 
 READY, LEASED, DELAYED, GONE = State.READY, State.LEASED, State.DELAYED, State.GONE
 
@@ -25,6 +25,26 @@ def tick(engine: Engine, now: int) -> None:
             consume.give_up(engine, owner, now)
         elif isinstance(owner, Finished):
             owner.sweep(engine, now)
+
+
+def shift_spans(engine: Engine, step: int) -> None:
+    """The wall clock was set: move every running span with it, so that it stays a span.
+
+    Leases, runs and waits keep their length; delays, times to live and retention are moments and
+    stay where they are (ruling 20).
+    """
+    for q in engine.queues.values():
+        for m in q.members[LEASED].values():
+            run, lease = lease_of(m)
+            run.started += step
+            run.heartbeat += step
+            lease.until += step if lease.until else 0
+            engine.timers.clear(m)
+            engine.rearm(m)
+        for c in q.ring:
+            c.until += step
+            engine.timers.clear(c)
+            engine.timers.set(c, c.until)
 
 
 def next_wake(engine: Engine) -> int | None:

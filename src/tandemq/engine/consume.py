@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine, end_run
 from tandemq.model.message import Message, State
+from tandemq.model.policy import INTERRUPTIONS, lease_of
 
-READY = State.READY
+READY, DEAD = State.READY, State.DEAD
 
 
-def pull(
-    engine: Engine,
-    queue: str,
-    conn: int,
-    req: Any,
-    now: int,
-    *,
-    count: int = 1,
-    wait: int = 0,
-    span: int | None = None,
-    detach: bool = False,
-) -> list[Message] | None:
-    """Take up to ``count`` ready messages; None when there are none yet and the pull waits.
+def take(
+    engine: Engine, queue: str, conn: int | None, count: int, span: int | None, now: int
+) -> list[Message]:
+    """Take up to ``count`` ready messages at once, without waiting for any.
 
-    A waiting pull is answered by a ``Reply`` effect that carries ``req``: with messages as soon
-    as there are some, with none after ``wait`` ms. ``span`` asks for leases with a token, of that
-    many ms. A pull leaves no trace in a queue that does not exist.
+    ``span`` asks for leases with a token, of that many ms; ``conn`` None for leases that survive
+    every connection. A queue that does not exist is not made by asking.
     """
     q = engine.queues.get(queue)
     taken: list[Message] = []
     if q is not None and q.open and engine.granting:
-        while len(taken) < count and (m := q.ready.pop()) is not None:
-            engine.lease(m, None if detach else conn, span, now)
+        pop = q.ready.pop
+        while len(taken) < count and (m := pop()) is not None:
+            engine.lease(m, conn, span, now)
             taken.append(m)
-    if taken or wait <= 0 or count <= 0:
-        return taken
-    c = Consumer(conn, queue, count, req, span, detach, now + wait)
-    engine.queue(queue).ring.add(c)
-    engine.waiting.setdefault(conn, {})[c] = None
+    return taken
+
+
+def wait(engine: Engine, c: Consumer) -> None:
+    """Let a pull that found nothing wait until ``c.until``.
+
+    It is answered by a ``Reply`` effect that carries ``c.req``: with messages as soon as there are
+    some, with none when its time is over.
+    """
+    engine.queue(c.queue).ring.add(c)
+    engine.waiting.setdefault(c.conn, {})[c] = None
     engine.timers.set(c, c.until)
-    return None
 
 
 def give_up(engine: Engine, c: Consumer, now: int) -> None:
@@ -65,20 +60,29 @@ def disconnect(engine: Engine, conn: int, now: int) -> None:
         engine.timers.clear(c)
         engine.tidy(q)
     for m in list(engine.leased_by.get(conn, {}).values()):
-        assert m.lease is not None and m.run is not None, "held messages are leased"
-        if not m.lease.renewals:
-            m.run.interruptions += 1
+        run, lease = lease_of(m)
+        if lease.renewals:
+            lease.conn = None
+        else:
+            run.interruptions += 1
             engine.counters.interrupted += 1
             release(engine, m, now)
-    for m in engine.leased_by.pop(conn, {}).values():
-        assert m.lease is not None, "held messages are leased"
-        m.lease.conn = None
+    engine.leased_by.pop(conn, None)
 
 
 def release(engine: Engine, m: Message, now: int) -> None:
-    """Give a leased message back to its old place, uncharged."""
+    """Give a leased message back to its old place, uncharged.
+
+    One that took too many connections with it becomes a dead letter instead (ruling 15).
+    """
     assert m.run is not None, "a leased message has run"
     end_run(m.run)
+    if m.run.interruptions >= INTERRUPTIONS:
+        m.run.error = f"Connection lost {m.run.interruptions} times while it was running"
+        m.run.finished, m.run.cause = now, "worker_lost"
+        engine.counters.failed += 1
+        engine.shift(m, "release", DEAD)
+        return
     m.run.started = 0
     engine.shift(m, "release", READY)
     engine.match(engine.queues[m.queue], now)

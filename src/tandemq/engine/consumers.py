@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,7 +53,7 @@ class Ring:
     def __len__(self) -> int:
         return len(self._row)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Consumer]:
         return iter(self._row)
 
     def add(self, c: Consumer) -> None:

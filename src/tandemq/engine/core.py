@@ -175,7 +175,9 @@ class Engine:
         m.leases += 1
         self.counters.pulled += 1
         lease = (
-            Lease(None, 0, 0, conn) if span is None else Lease(self.new_id(now), now + span, span, conn)
+            Lease(None, 0, 0, conn)
+            if span is None
+            else Lease(self.new_id(now), now + span, span, conn)
         )
         self.shift(m, "lease", LEASED, lease, popped=True)
 

@@ -44,11 +44,12 @@ class Finished:
         self._with_result: deque[Entry] = deque()
 
     def add(self, m: Message) -> None:
-        self.count += 1
-        self.size_bytes += _size(m)
         entry = (m.gen, m)
+        self.count += 1
+        self.size_bytes += len(m.body)
         self._line.append(entry)
         if m.run is not None and m.run.result is not None:
+            self.size_bytes += len(m.run.result)
             self._with_result.append(entry)
 
     def remove(self, m: Message) -> None:

@@ -31,8 +31,7 @@ class Uuid7:
         if not self._tails:
             digits = self._random_bytes(8 * BATCH).hex()
             self._tails = [
-                f"-8{digits[i : i + 3]}-{digits[i + 3 : i + 15]}"
-                for i in range(0, len(digits), 16)
+                f"-8{digits[i : i + 3]}-{digits[i + 3 : i + 15]}" for i in range(0, len(digits), 16)
             ]
         return self._prefix + COUNTS[count] + self._tails.pop()
 

@@ -9,8 +9,7 @@ DELAYED, READY = State.DELAYED, State.READY
 ENDED = (State.DONE, State.DEAD)
 
 
-def publish(
-    engine: Engine,
+def draft(
     queue: str,
     name: str,
     body: bytes,
@@ -21,32 +20,34 @@ def publish(
     id: str | None = None,
     created: int | None = None,
 ) -> Message:
-    """Accept a message, or return the live one that has the same id.
+    """Return a message that nobody has accepted yet.
+
+    ``created`` may lie in the past or the future; the message is due ``delay`` ms after it.
+    """
+    start = now if created is None else created
+    return Message(id or "", queue, name, body, 0, start, start + delay, priority, options)
+
+
+def publish(engine: Engine, m: Message, now: int) -> Message:
+    """Accept a draft, or return the live message that has the same id.
 
     An id chosen by the publisher names one message over all queues while that message lives; once
     it has ended the id is free, and a new message replaces the old record (bunqueue semantics 9).
-    ``created`` may lie in the past or the future; the message is due ``delay`` ms after it.
     """
-    if id is None:
-        id = engine.new_id(now)
-    else:
-        known = engine.messages.get(id)
-        if known is not None:
-            if known.state not in ENDED:
-                return known
-            engine.forget(known)
-    if created is None:
-        created = now
-    due = created + delay
-    state = DELAYED if due > now else READY
-    engine.seq = seq = engine.seq + 1
-    # Born in its first state, an edge of the table that needs no look at where it came from.
-    m = Message(id, queue, name, body, seq, created, due, priority, options, state, state)
-    engine.messages[id] = m
-    q = engine.queue(queue)
+    if not m.id:
+        m.id = engine.new_id(now)
+    elif (known := engine.messages.get(m.id)) is not None:
+        if known.state not in ENDED:
+            return known
+        engine.forget(known)
+    engine.seq = m.seq = engine.seq + 1
+    # Born in its first state: an edge of the table that needs no look at where it came from.
+    m.state = m.born = DELAYED if m.due > now else READY
+    engine.messages[m.id] = m
+    q = engine.queue(m.queue)
     engine.enter(m, q)
     engine.counters.pushed += 1
-    if options.durable:
+    if m.options.durable:
         engine.owes_sync = True
     if q.ring:
         engine.match(q, now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Reversible
 
 from msgspec import Struct
 
@@ -72,6 +72,6 @@ class Queue:
         else:
             del self.members[state][m.seq]
 
-    def within(self, state: State) -> Any:
+    def within(self, state: State) -> Reversible[Message]:
         """Return the messages in ``state``: ready ones in order of delivery, others of arrival."""
         return self.ready if state is READY else self.members[state].values()

@@ -56,7 +56,7 @@ class Lane:
 class Ready:
     """What may be handed out, best first."""
 
-    __slots__ = ("_lanes", "_order", "_stale", "_size")
+    __slots__ = ("_lanes", "_order", "_size", "_stale")
 
     def __init__(self) -> None:
         self._lanes: dict[int, Lane] = {}
@@ -69,10 +69,11 @@ class Ready:
 
     def push(self, m: Message) -> None:
         """Add a message in its place; ``m.gen`` names this stay."""
-        lane = self._lanes.get(m.priority)
+        priority = m.priority
+        lane = self._lanes.get(priority)
         if lane is None:
-            lane = self._lanes[m.priority] = Lane()
-            heappush(self._order, -m.priority)
+            lane = self._lanes[priority] = Lane()
+            heappush(self._order, -priority)
         self._size += 1
         if m.options.lifo:
             heappush(lane.stack, (0, -m.seq, m.gen, m))

@@ -15,6 +15,7 @@ from tandemq.model.policy import (
     STACK_LINES,
     backoff,
     lease_ends_at,
+    lease_of,
     times_out_at,
 )
 
@@ -191,14 +192,15 @@ def overdue(engine: Engine, m: Message, now: int) -> None:
 
 def retire(m: Message) -> None:
     """Remember the lease that ends, because its holder may still come with a result."""
-    assert m.run is not None and m.lease is not None, "only a lease is retired"
-    m.run.retired = m.lease.token or ""
+    run, lease = lease_of(m)
+    run.retired = lease.token or ""
 
 
 def _lease_ran_out(engine: Engine, m: Message, now: int) -> None:
-    run, lease = m.run, m.lease
-    assert run is not None and lease is not None, "a leased message has both"
-    if _strike(engine, m, run, now, "Lock expired", f"Lock expired after {lease.renewals} renewals"):
+    run, lease = lease_of(m)
+    if _strike(
+        engine, m, run, now, "Lock expired", f"Lock expired after {lease.renewals} renewals"
+    ):
         run.started = 0
         engine.shift(m, "fail", READY)  # at once and in its old place: its worker is gone
         engine.match(engine.queues[m.queue], now)
@@ -211,9 +213,7 @@ def _stalled(engine: Engine, m: Message, now: int) -> None:
         retry_later(engine, m, now)
 
 
-def _strike(
-    engine: Engine, m: Message, run: Run, now: int, what: str, out_of_stalls: str
-) -> bool:
+def _strike(engine: Engine, m: Message, run: Run, now: int, what: str, out_of_stalls: str) -> bool:
     """Charge an attempt and a stall; True when the message may run again, else it is buried."""
     m.attempts += 1
     run.stalls += 1

@@ -74,10 +74,7 @@ class Timers:
     def due(self, now: int) -> Iterator[Alarmed]:
         """Take and yield those whose deadline has come; each may set itself again."""
         while (first := self._first()) is not None and first[0][0] <= now:
-            if isinstance(first, deque):
-                owner = first.popleft()[2]
-            else:
-                owner = heappop(first)[2]
+            owner = (first.popleft() if isinstance(first, deque) else heappop(first))[2]
             owner.alarm = None
             yield owner
 

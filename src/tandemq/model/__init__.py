@@ -1,1 +1,1 @@
-"""Floor 0: words. Records, policies, errors and names; no behaviour that needs a clock or a socket."""
+"""Floor 0: words. Records, policies, errors and names; nothing that needs a clock or a socket."""

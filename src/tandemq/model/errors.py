@@ -102,7 +102,7 @@ class Overloaded(TandemqError):
 
 
 class StorageFailed(TandemqError):
-    """The change could not be stored and was undone; it may be repeated when writing works again."""
+    """The change could not be stored and was undone; repeat it when writing works again."""
 
     code = "storage-failed"
     retry = True

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from tandemq.model.message import Message, Options, State
+from tandemq.model.message import Lease, Message, Options, Run, State
 
 READY, PARKED, LEASED, DELAYED = State.READY, State.PARKED, State.LEASED, State.DELAYED
 
 LEASE = 30_000  # ms; a lease whose owner names no other span
 LEASE_GRACE = 800  # ms after its end in which a late settle still wins (bunqueue quirk 28)
 STALL_SWEEP = 5_000  # ms between the first sign of a stall and its verdict
+INTERRUPTIONS = 10  # broken connections after which a job is a dead letter: it may be the cause
 BACKOFF_CAP = 3_600_000  # ms
 STACK_LINES = 100  # of a failure's stack are looked at
 HISTORY = 20  # newest steps of a timeline that are kept
@@ -74,6 +75,14 @@ def lease_ends_at(m: Message) -> int | None:
     return lease.until + LEASE_GRACE if lease and lease.token is not None else None
 
 
+def lease_of(m: Message) -> tuple[Run, Lease]:
+    """Return the run and the lease of a leased message."""
+    run, lease = m.run, m.lease
+    assert run is not None, "a leased message has run"
+    assert lease is not None, "a leased message has a lease"
+    return run, lease
+
+
 def looks_again(m: Message) -> int | None:
     """Return a moment not later than the deadline, for the alarm of a message that just moved.
 
@@ -83,8 +92,7 @@ def looks_again(m: Message) -> int | None:
     """
     state = m.state
     if state is LEASED:
-        run, lease = m.run, m.lease
-        assert run is not None and lease is not None, "a leased message has both"
+        run, lease = lease_of(m)
         at = run.started + STALL_SWEEP
         if lease.token is not None and lease.until + LEASE_GRACE < at:
             at = lease.until + LEASE_GRACE

@@ -44,7 +44,9 @@ def _loop_factory(kind: str) -> type[asyncio.AbstractEventLoop] | None:
         import uvloop
     except ImportError:
         if kind == "uvloop":
-            raise BadSetting("uvloop is not installed: pip install 'tandemq[fast]'", "loop") from None
+            raise BadSetting(
+                "uvloop is not installed: pip install 'tandemq[fast]'", "loop"
+            ) from None
         return None
     return uvloop.Loop
 
@@ -84,7 +86,9 @@ def opened(settings: Settings) -> Iterator[Store]:
 @asynccontextmanager
 async def running(settings: Settings, store: Store) -> AsyncIterator[Runtime]:
     """The part that owns the engine; it keeps everything that was accepted before it ends."""
-    sys.setswitchinterval(0.001)  # the writer thread must get its turns (study: commits on a thread)
+    sys.setswitchinterval(
+        0.001
+    )  # the writer thread must get its turns (study: commits on a thread)
     runtime = Runtime(settings, store)
     gc.disable()  # a collection over a million fresh messages would only find them alive
     runtime.start()
@@ -98,9 +102,7 @@ async def running(settings: Settings, store: Store) -> AsyncIterator[Runtime]:
 
 
 @asynccontextmanager
-async def listening(
-    runtime: Runtime, certificate: ServerCertificate | None
-) -> AsyncIterator[int]:
+async def listening(runtime: Runtime, certificate: ServerCertificate | None) -> AsyncIterator[int]:
     """The part that accepts connections; its value is the port that is open."""
     server = await runtime.loop.create_server(
         lambda: Connection(runtime, runtime.next_id()),

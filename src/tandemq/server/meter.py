@@ -1,4 +1,4 @@
-"""What the server measures of itself: uptime, rates, and the longest turn of its loop."""
+"""What the server measures of itself: its clock, uptime, rates, the longest turn of its loop."""
 
 from __future__ import annotations
 
@@ -7,6 +7,27 @@ import time
 from tandemq.engine.counters import Counters
 
 WINDOW = 1.0  # s between samples of the counters
+
+
+class Watch:
+    """Notices when somebody sets the wall clock."""
+
+    TOLERANCE = 2_000  # ms
+
+    def __init__(self, now: int) -> None:
+        self._ahead = now - _monotonic()
+
+    def step(self, now: int) -> int | None:
+        """Return by how many ms the clock was set since the last look, None if it was not."""
+        step = now - _monotonic() - self._ahead
+        if abs(step) <= self.TOLERANCE:
+            return None
+        self._ahead += step
+        return step
+
+
+def _monotonic() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 class Meter:

@@ -37,7 +37,7 @@ from tandemq.model.message import Message
 from tandemq.server.committer import Committer
 from tandemq.server.connections import Connection
 from tandemq.server.guard import Tokens
-from tandemq.server.meter import Meter
+from tandemq.server.meter import Meter, Watch
 from tandemq.stores.base import Store, StoreFailed
 from tandemq.stores.rows import decode
 from tandemq.wires.bunqueue.session import Refusal
@@ -67,6 +67,7 @@ class Runtime:
         self.max_connections = affordable(settings.max_connections)
         self._silent: dict[int, Connection] = {}  # have not sent a whole frame yet
         self.meter = Meter()
+        self._watch = Watch(now_ms())
         self.engine = Engine(
             new_id=Uuid7(os.urandom), uniform=random.random, rules=_rules(settings, store)
         )
@@ -257,6 +258,9 @@ class Runtime:
             self.meter.turn_began()
             self.loop.call_soon(self._end_turn)
         now = now_ms()
+        if (step := self._watch.step(now)) is not None:
+            log.warning("the clock was set by %d ms; leases and waits move with it", step)
+            clock.shift_spans(self.engine, step)
         wake = clock.next_wake(self.engine)
         if wake is not None and wake <= now:
             clock.tick(self.engine, now)

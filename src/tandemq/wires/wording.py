@@ -28,5 +28,5 @@ BUNQUEUE: dict[type[e.TandemqError], str | None] = {
 
 def in_bunqueue(exc: BaseException) -> str:
     """Return what to say on the bunqueue wire. What is not ours is a bug: say nothing of it."""
-    words = BUNQUEUE.get(type(exc), BUNQUEUE[e.TandemqError])
+    words = BUNQUEUE[type(exc) if isinstance(exc, e.TandemqError) else e.TandemqError]
     return str(exc) if words is None else words.format(exc, **vars(exc))

@@ -14,13 +14,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.msgpack import Ext
 
-from tandemq.wires.bunqueue.body import skip
+from tandemq.model.body import skip
 from tandemq.wires.bunqueue.lenient import (
     MAX_DEPTH,
     MAX_VALUES,
     NEVER_USED,
     UNDEFINED,
-    BigInt,
+    WideInteger,
     Malformed,
     Reader,
     js_text,
@@ -391,8 +391,8 @@ def test_wide_integers_can_be_told_from_others():
     wide, negative, narrow = read_command(
         b"\x93\xcf" + b"\xff" * 8 + b"\xd3" + b"\xff" * 8 + b"\xce\xff\xff\xff\xff"
     )
-    assert (type(wide), wide) == (BigInt, 2**64 - 1)
-    assert (type(negative), negative) == (BigInt, -1)
+    assert (type(wide), wide) == (WideInteger, 2**64 - 1)
+    assert (type(negative), negative) == (WideInteger, -1)
     assert (type(narrow), narrow) == (int, 2**32 - 1)
 
 
@@ -436,8 +436,8 @@ def test_invalid_utf_8_is_replaced():
         (0.0000001, "1e-7"),
         (1.25e-9, "1.25e-9"),
         (5e-324, "5e-324"),
-        (BigInt(2**64 - 1), "18446744073709551615"),
-        (BigInt(-3), "-3"),
+        (WideInteger(2**64 - 1), "18446744073709551615"),
+        (WideInteger(-3), "-3"),
         (["PUSH"], "PUSH"),
         (["a", "b"], "a,b"),
         ([], ""),
@@ -464,14 +464,14 @@ def test_the_deepest_list_we_read_has_a_text():
 
 
 @pytest.mark.parametrize(
-    "value", [False, None, UNDEFINED, "", 0, 0.0, -0.0, float("nan"), BigInt(0)]
+    "value", [False, None, UNDEFINED, "", 0, 0.0, -0.0, float("nan"), WideInteger(0)]
 )
 def test_falsy_values_are_those_of_javascript(value):
     assert not truthy(value)
 
 
 @pytest.mark.parametrize(
-    "value", [True, "0", 1, -1.0, float("inf"), BigInt(1), [], {}, b"", Ext(5, b""), NEVER_USED]
+    "value", [True, "0", 1, -1.0, float("inf"), WideInteger(1), [], {}, b"", Ext(5, b""), NEVER_USED]
 )
 def test_everything_else_is_truthy_even_empty_containers(value):
     assert truthy(value)

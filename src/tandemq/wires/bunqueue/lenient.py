@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.msgpack import Ext
 
-from tandemq.wires.bunqueue.body import (
+from tandemq.model.body import (
     BINARIES,
     EXTENSIONS,
     MAX_DEPTH,
@@ -30,6 +30,7 @@ from tandemq.wires.bunqueue.body import (
     skip,
     text_of,
 )
+from tandemq.model.values import WideInteger
 
 MAX_VALUES: Final = 4_194_304  # decoded out of one frame: an empty list takes one byte there
 RAW_KEYS: Final = frozenset({"data", "result"})
@@ -41,18 +42,14 @@ __all__ = [
     "NEVER_USED",
     "RAW_KEYS",
     "UNDEFINED",
-    "BigInt",
     "Malformed",
     "NeverUsed",
     "Reader",
+    "WideInteger",
     "js_text",
     "read_command",
     "truthy",
 ]
-
-
-class BigInt(int):
-    """An integer that travelled in 64 bits: a JavaScript peer would see a BigInt."""
 
 
 class NeverUsed:
@@ -92,7 +89,7 @@ def _integer(width: int, signed: bool) -> _Leaf:
     def read(buf: bytes, pos: int) -> _Found:
         stop = pos + 1 + width
         number = int.from_bytes(buf[pos + 1 : stop], "big", signed=signed)
-        return BigInt(number) if width == 8 else number, stop
+        return WideInteger(number) if width == 8 else number, stop
 
     return read
 

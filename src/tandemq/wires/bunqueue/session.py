@@ -7,6 +7,7 @@ the tolerant path, which sees what a JavaScript peer would see and finds the rig
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
@@ -15,9 +16,9 @@ import msgspec
 from msgspec import Raw
 
 from tandemq.commands.all import COMMANDS
-from tandemq.commands.call import Data, Found, Listed, Pushed, Pulled, Result
+from tandemq.commands.call import Data, Found, Listed, Pulled, Pushed, PushedMany, Result
 from tandemq.commands.table import ABSENT, UNDEFINED, Request
-from tandemq.wires.bunqueue import body
+from tandemq.model import body
 from tandemq.model.errors import (
     FrameTooLarge,
     Malformed,
@@ -127,6 +128,10 @@ def _pushed(reply: Pushed, req: Raw) -> bytes:
     return codec.framed(codec.OK_ID, codec.text(reply.id), codec.REQ, req)
 
 
+def _pushed_many(reply: PushedMany, req: Raw) -> bytes:
+    return codec.framed(b"\x83\xa2ok\xc3\xa3ids", codec.encode(reply.ids), codec.REQ, req)
+
+
 def _pulled(reply: Pulled, req: Raw) -> bytes:
     messages, many, tokens = reply.messages, reply.many, reply.tokens
     size = 4 if tokens else 3
@@ -168,9 +173,10 @@ def _data(reply: Data, req: Raw) -> bytes:
     return codec.fields({"data": reply.fields}, req)
 
 
-_RENDER: dict[type, Any] = {
+_RENDER: dict[type, Callable[[Any, Raw], bytes]] = {
     type(None): _done,
     Pushed: _pushed,
+    PushedMany: _pushed_many,
     Pulled: _pulled,
     Found: _found,
     Listed: _listed,

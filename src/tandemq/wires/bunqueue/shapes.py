@@ -148,9 +148,7 @@ def _name(name: str) -> bytes:
 
 # -- timeline ------------------------------------------------------------------------------------
 
-_STEP = {
-    state: b"\xa5state" + text(name) + b"\xa9timestamp" for state, name in NAMES.items()
-}
+_STEP = {state: b"\xa5state" + text(name) + b"\xa9timestamp" for state, name in NAMES.items()}
 _BORN = {state: b"\x82" + step + b"\xcb" for state, step in _STEP.items()}
 _PRIORITIZED = b"\x82\xa5state\xabprioritized\xa9timestamp\xcb"
 
@@ -200,9 +198,7 @@ def _tail(options: Options) -> bytes:
 def _encode_tail(o: Options) -> bytes:
     kind = o.backoff_type
     config = (
-        NULL
-        if kind is None
-        else b"\x82\xa4type" + text(kind) + b"\xa5delay" + number(o.backoff)
+        NULL if kind is None else b"\x82\xa4type" + text(kind) + b"\xa5delay" + number(o.backoff)
     )
     values: dict[str, bytes] = {
         "backoff": number(o.backoff),

@@ -22,7 +22,7 @@ from tests.wires.bunqueue.test_lenient import (
     sized,
 )
 
-from tandemq.wires.bunqueue.body import (
+from tandemq.model.body import (
     holds_wide_integer,
     json_length_over,
     split_legacy_name,
