@@ -117,6 +117,11 @@ def identifier(value: Any) -> str | None:
     return text(value)
 
 
+def job_id(value: Any) -> str:
+    """Take the id of a job that is to exist; what cannot be one finds nothing."""
+    return value if isinstance(value, str) else ""
+
+
 def snake(name: str) -> str:
     """Return a wire name as the attribute it is read into: maxAttempts, max_attempts."""
     return re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), name)

@@ -16,7 +16,7 @@ from tandemq.model.errors import BadRequest, NotLeased
 class Ack(Request, tag="ACK", kw_only=True):
     """Complete a job."""
 
-    id: Any
+    id: str
     result: Raw = ABSENT
     token: str | None = None
     remove_on_complete: bool | None = False
@@ -24,7 +24,7 @@ class Ack(Request, tag="ACK", kw_only=True):
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:
         return cls(
-            id=fields.get("id"),
+            id=check.job_id(fields.get("id")),
             result=fields.get("result", ABSENT),
             token=check.text(fields.get("token")),
             remove_on_complete=fields.get("removeOnComplete") is True,
@@ -35,7 +35,7 @@ class Ack(Request, tag="ACK", kw_only=True):
 class AckMany(Request, tag="ACKB", kw_only=True):
     """Complete several jobs."""
 
-    ids: list[Any]
+    ids: list[str]
     results: list[Raw] | None = None
     tokens: list[Any] | None = None
     remove_on_completes: list[Any] | None = None
@@ -43,7 +43,7 @@ class AckMany(Request, tag="ACKB", kw_only=True):
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:
         return cls(
-            ids=check.listed(fields, "ids"),
+            ids=[check.job_id(id) for id in check.listed(fields, "ids")],
             results=_optional_list(fields, "results"),
             tokens=_optional_list(fields, "tokens"),
             remove_on_completes=_optional_list(fields, "removeOnCompletes"),
@@ -54,7 +54,7 @@ class AckMany(Request, tag="ACKB", kw_only=True):
 class Fail(Request, tag="FAIL", kw_only=True):
     """End a job's attempt badly."""
 
-    id: Any
+    id: str
     error: str | None = None
     token: str | None = None
     unrecoverable: bool | None = False
@@ -65,7 +65,7 @@ class Fail(Request, tag="FAIL", kw_only=True):
     def read(cls, fields: dict[str, Any]) -> Any:
         error = fields.get("error")
         return cls(
-            id=fields.get("id"),
+            id=check.job_id(fields.get("id")),
             error=error if error is None or isinstance(error, str) else str(error),
             token=check.text(fields.get("token")),
             unrecoverable=bool(fields.get("unrecoverable")),
@@ -83,8 +83,8 @@ def ack(req: Ack, call: Call) -> Data | None:
         req.id,
         req.token,
         call.now,
-        result=_result(req.result),
-        remove=bool(req.remove_on_complete),
+        _result(req.result),
+        bool(req.remove_on_complete),
     )
     return None if applied else NOT_APPLIED
 
@@ -104,8 +104,8 @@ def ack_many(req: AckMany, call: Call) -> Data | None:
                 id,
                 tokens[i],
                 call.now,
-                result=_result(results[i]) if results[i] is not None else None,
-                remove=req.results is not None and removals[i] is True,
+                _result(results[i]) if results[i] is not None else None,
+                req.results is not None and removals[i] is True,
             )
         except NotLeased as exc:  # unknown from the start, or named twice in this batch
             unknown = unknown or exc

@@ -49,7 +49,9 @@ class JobHeartbeatMany(Request, tag="JobHeartbeatB"):
 @command(Permission.SUBSCRIBE)
 def extend_lock(req: ExtendLock, call: Call) -> None:
     """Renew a lease for ``duration`` ms from now."""
-    if not settle.extend(call.engine, req.id, req.token, call.now, _span(req.duration)):
+    if not settle.extend(
+        call.engine, check.job_id(req.id), req.token, call.now, _span(req.duration)
+    ):
         raise NotFound(NO_LOCK)
 
 
@@ -63,7 +65,7 @@ def extend_locks(req: ExtendLocks, call: Call) -> dict[str, Any]:
         lists.append(value[: len(req.ids)])
     return {
         "count": sum(
-            settle.extend(call.engine, id, token, call.now, _span(duration))
+            settle.extend(call.engine, check.job_id(id), token, call.now, _span(duration))
             for id, token, duration in zip_longest(*lists)
         )
     }
@@ -72,7 +74,9 @@ def extend_locks(req: ExtendLocks, call: Call) -> dict[str, Any]:
 @command(Permission.SUBSCRIBE)
 def job_heartbeat(req: JobHeartbeat, call: Call) -> Data:
     """Say that a job is being worked on; with its token the lease is renewed too."""
-    if not settle.heartbeat(call.engine, req.id, req.token, call.now, _span(req.duration)):
+    if not settle.heartbeat(
+        call.engine, check.job_id(req.id), req.token, call.now, _span(req.duration)
+    ):
         raise NotFound(NOT_WORKED_ON)
     return Data({"ok": True})
 
@@ -84,7 +88,7 @@ def job_heartbeat_many(req: JobHeartbeatMany, call: Call) -> Data:
         raise BadRequest("ids must be a list")
     tokens = req.tokens[: len(req.ids)] if isinstance(req.tokens, list) else []
     alive = sum(
-        settle.heartbeat(call.engine, id, token, call.now)
+        settle.heartbeat(call.engine, check.job_id(id), token, call.now)
         for id, token in zip_longest(req.ids, tokens)
     )
     return Data({"ok": True, "count": alive})

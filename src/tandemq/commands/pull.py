@@ -56,26 +56,25 @@ class PullMany(Request, tag="PULLB", kw_only=True):
 @command(Permission.SUBSCRIBE, keeps=False)
 def pull(req: Pull, call: Call) -> Pulled | Later:
     """Take the next job, waiting up to ``timeout`` ms for one."""
-    owned = bool(req.owner)
-    return _pull(req, call, 1, many=False, detach=bool(req.detach) and not owned)
+    return _pull(req, call, 1, False, bool(req.detach) and not req.owner)
 
 
 @command(Permission.SUBSCRIBE, keeps=False)
 def pull_many(req: PullMany, call: Call) -> Pulled | Later:
     """Take up to ``count`` jobs, waiting up to ``timeout`` ms for the first."""
-    return _pull(req, call, req.count or 0, many=True, detach=False)
+    return _pull(req, call, req.count or 0, True, False)
 
 
-def _pull(
-    req: Pull | PullMany, call: Call, count: int, *, many: bool, detach: bool
-) -> Pulled | Later:
+def _pull(req: Pull | PullMany, call: Call, count: int, many: bool, detach: bool) -> Pulled | Later:
     queue = req.queue
     if queue not in call.engine.queues:
         check.queue_name(queue)
     if req.group is not None:
         raise NotSupported("group is not supported by this release of tandemq")
     owned, conn, now = bool(req.owner), call.caller.id, call.now
-    span = _span(req.lock_ttl) if owned else None
+    span = None
+    if owned:
+        span = LEASE if req.lock_ttl is None else _span(req.lock_ttl)
     taken = consume.take(call.engine, queue, None if detach else conn, count, span, now)
     if taken or not req.timeout or not count:
         return Pulled(taken, many, owned)
@@ -84,11 +83,9 @@ def _pull(
     return LATER
 
 
-def _span(lock_ttl: float | None) -> int:
+def _span(lock_ttl: float) -> int:
     """Return the ms a lease is asked for; what is no span asks for the default."""
-    if lock_ttl is None or not 0 < lock_ttl <= check.YEAR:
-        return LEASE
-    return max(1, int(lock_ttl))
+    return max(1, int(lock_ttl)) if 0 < lock_ttl <= check.YEAR else LEASE
 
 
 def _read_pull(fields: dict[str, Any]) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Pushed, PushedMany
 from tandemq.commands.table import ABSENT, Permission, Request, command
-from tandemq.engine.publish import draft, publish
+from tandemq.engine.publish import draft, publish, publish_all
 from tandemq.model import body
 from tandemq.model.errors import BadRequest, NotSupported
-from tandemq.model.message import Message, Options
+from tandemq.model.message import DEFAULTS, Message, Options
 
 DATA_LIMIT = 10_485_760  # characters of the job's data as JSON
 BATCH_LIMIT = 100_000  # jobs of one PUSHB; the frame limit alone would allow millions
@@ -112,7 +112,7 @@ def push_many(req: PushMany, call: Call) -> PushedMany:
         for i, job in enumerate(jobs):  # again, slowly: which one was it?
             _numbered(i, lambda job: _draft(job, queue, now), job)
         raise
-    return PushedMany([publish(engine, m, now).id for m in drafts])
+    return PushedMany([m.id for m in publish_all(engine, queue, drafts, now)])
 
 
 def _draft(job: Job, queue: str, now: int) -> Message:
@@ -129,7 +129,7 @@ def _draft(job: Job, queue: str, now: int) -> Message:
         split = body.split_legacy_name(data)
         name, data = ("default", data) if split is None else (check.job_name(split[0]), split[1])
     id = job.job_id or job.custom_id
-    options = _options(job, named=bool(id))
+    options = _options(job, bool(id))
     if job.timestamp is None and not job.delay:
         return Message(id or "", queue, name, data, 0, now, now, job.priority or 0, options)
     return draft(
@@ -170,12 +170,15 @@ _asked = attrgetter(
     "remove_on_complete", "remove_on_fail", "stall_timeout", "stack_trace_limit", "keep_logs",
     "size_limit", "tags", *LATER,
 )  # fmt: skip
+_PLAIN = _asked(Job())
 _shared: tuple[dict[Any, Options], dict[Any, Options]] = ({}, {})
 
 
 def _options(job: Job, named: bool) -> Options:
     """Return what the job asks for, as one object for all jobs that ask for the same."""
     key, shared = _asked(job), _shared[named]
+    if key == _PLAIN and not named:
+        return DEFAULTS
     try:
         options = shared.get(key)
     except TypeError:  # a list or a map among what is not supported

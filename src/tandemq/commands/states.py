@@ -75,7 +75,7 @@ def _ready_wanted(q: Queue, wanted: set[str]) -> str | None:
     named = wanted & {"waiting", "prioritized"}
     if not named:
         return None
-    alone = named if 0 < q.prioritized < q.counts[State.READY] else set()
+    alone = named if 0 < q.prioritized < len(q.ready) else set()
     if len(named) == 2 or (not alone and ("prioritized" in named) == bool(q.prioritized)):
         return "all"
     return named.pop()

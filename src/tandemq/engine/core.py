@@ -71,21 +71,13 @@ class Engine:
 
     # -- movements -----------------------------------------------------------------------------
 
-    def shift(
-        self,
-        m: Message,
-        verb: str,
-        to: State,
-        lease: Lease | None = None,
-        *,
-        popped: bool = False,
-    ) -> None:
+    def shift(self, m: Message, verb: str, to: State) -> None:
         """Take a message along an edge of its life and keep every index of it true.
 
-        ``popped`` says that its entry was just taken out of the ready order.
+        Only ``lease`` leads to the state LEASED.
         """
         q = self.queues[m.queue]
-        self._leave(m, q, popped)
+        self._leave(m, q)
         move(m, verb, to)
         if to is GONE:
             self._changed[m.seq] = m
@@ -93,7 +85,6 @@ class Engine:
                 del self.messages[m.id]
             self.tidy(q)
         else:
-            m.lease = lease
             self.enter(m, q)
 
     def enter(self, m: Message, q: Queue) -> None:
@@ -113,8 +104,8 @@ class Engine:
         if (at := looks_again(m)) is not None:
             self.timers.set(m, at)
 
-    def _leave(self, m: Message, q: Queue, popped: bool = False) -> None:
-        q.leave(m, popped)
+    def _leave(self, m: Message, q: Queue) -> None:
+        q.leave(m)
         if m.alarm is not None:
             self.timers.clear(m)
         if m.lease is not None:
@@ -148,7 +139,8 @@ class Engine:
     def forget(self, m: Message) -> None:
         """Let go of a message that has ended, and of its log."""
         self.shift(m, "forget", GONE)
-        self.logs.drop(self, m.id)
+        if self.logs:
+            self.logs.drop(self, m.id)
 
     def touched(self, m: Message) -> None:
         """A message changed in place, without moving: its row must be written."""
@@ -174,12 +166,16 @@ class Engine:
         run.retired = None
         m.leases += 1
         self.counters.pulled += 1
-        lease = (
-            Lease(None, 0, 0, conn)
-            if span is None
-            else Lease(self.new_id(now), now + span, span, conn)
-        )
-        self.shift(m, "lease", LEASED, lease, popped=True)
+        q = self.queues[m.queue]
+        q.leave(m, popped=True)
+        if m.alarm is not None:
+            self.timers.clear(m)
+        move(m, "lease", LEASED)
+        if span is None:
+            m.lease = Lease(None, 0, 0, conn)
+        else:
+            m.lease = Lease(self.new_id(now), now + span, span, conn)
+        self.enter(m, q)
 
     def match(self, q: Queue, now: int) -> None:
         """Bind ready messages to willing consumers until one side has nothing left."""

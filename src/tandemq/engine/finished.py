@@ -56,6 +56,18 @@ class Finished:
         self.count -= 1
         self.size_bytes -= _size(m)
 
+    def keep_bounds(self, engine: Engine, now: int) -> None:
+        """Look after the bounds; nearly always there is nothing to do."""
+        rules = self.rules
+        if (
+            len(self._with_result) > rules.keep_results
+            or self.count > rules.keep_done
+            or self.size_bytes > rules.keep_done_bytes
+        ):
+            self.trim(engine)
+        if rules.retention:
+            self.wind(engine, now)
+
     def trim(self, engine: Engine) -> None:
         """Forget what is beyond the bounds."""
         rules = self.rules
@@ -80,7 +92,7 @@ class Finished:
 
     def wind(self, engine: Engine, now: int) -> None:
         """Make sure that a sweep comes while there is something to sweep."""
-        if self.rules.retention and self.count and self.alarm is None:
+        if self.count and self.alarm is None:
             engine.timers.set(self, now + min(SWEEP, self.rules.retention))
 
     def _forget_oldest(self, engine: Engine) -> None:

@@ -19,7 +19,7 @@ _by_seq = attrgetter("seq")
 def count(engine: Engine, queue: str) -> int:
     """Return how many messages of a queue are ready or will be by time alone."""
     q = engine.queues.get(queue)
-    return q.counts[State.READY] + q.counts[State.DELAYED] if q else 0
+    return len(q.ready) + len(q.members[State.DELAYED]) if q else 0
 
 
 def page(
@@ -44,7 +44,8 @@ def page(
 
 def in_order(q: Queue, states: Sequence[State], descending: bool = False) -> Iterable[Message]:
     """Yield the messages of a queue in any of ``states``, in the order of ``page``."""
-    sources = [_of_state(q, state, descending) for state in states if q.counts[state]]
+    counts = q.counts
+    sources = [_of_state(q, state, descending) for state in states if counts[state]]
     return merge(*sources, key=_by_seq, reverse=descending)
 
 

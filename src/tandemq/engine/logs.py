@@ -31,6 +31,9 @@ class Logs:
         self._logs: OrderedDict[str, list[bytes]] = OrderedDict()
         self.size_bytes = 0
 
+    def __len__(self) -> int:
+        return len(self._logs)
+
     def of(self, id: str) -> list[bytes]:
         """Return the lines of a message, oldest first."""
         return self._logs.get(id, [])

@@ -27,14 +27,13 @@ NO_SETTINGS = Settings()
 class Queue:
     """A name, an order, a ring of consumers, settings and counts."""
 
-    __slots__ = ("counts", "members", "name", "prioritized", "ready", "ring", "settings")
+    __slots__ = ("members", "name", "prioritized", "ready", "ring", "settings")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.ready = Ready()
         self.ring = Ring()
         self.settings = NO_SETTINGS
-        self.counts = [0] * len(State)  # by state
         self.prioritized = 0  # of the ready ones, those with a priority above 0
         # Every message but the ready ones, by state in the order of arrival there.
         self.members: list[dict[int, Message]] = [{} for _ in State]
@@ -45,14 +44,22 @@ class Queue:
         return not self.settings.paused
 
     @property
+    def counts(self) -> list[int]:
+        """How many messages are in each state."""
+        counts = [len(members) for members in self.members]
+        counts[READY] = len(self.ready)
+        return counts
+
+    @property
     def blank(self) -> bool:
         """Nothing would be lost if the queue were forgotten."""
-        return not (any(self.counts) or self.ring or self.settings != NO_SETTINGS)
+        if any(self.members) or self.ready or self.ring:
+            return False
+        return self.settings == NO_SETTINGS
 
     def enter(self, m: Message) -> None:
         """Index a message under its present state."""
         state = m.state
-        self.counts[state] += 1
         if state is READY:
             self.ready.push(m)
             if m.priority > 0:
@@ -63,7 +70,6 @@ class Queue:
     def leave(self, m: Message, popped: bool = False) -> None:
         """Take a message out of the index of its present state."""
         state = m.state
-        self.counts[state] -= 1
         if state is READY:
             if not popped:
                 self.ready.left()

@@ -37,7 +37,10 @@ class Claim(Enum):
     OVER = "the message has been finished meanwhile"
 
 
-def claim(engine: Engine, id: object, token: str | None) -> tuple[Message, Claim]:
+HELD = Claim.HELD
+
+
+def claim(engine: Engine, id: str, token: str | None) -> tuple[Message, Claim]:
     """Find a message and what ``token`` allows.
 
     A lease without a token may be settled by anybody, with any token.
@@ -45,14 +48,14 @@ def claim(engine: Engine, id: object, token: str | None) -> tuple[Message, Claim
     Raises:
         NotLeased, TokenRequired, WrongToken
     """
-    m = engine.messages.get(id) if isinstance(id, str) else None
+    m = engine.messages.get(id)
     if m is None or m.run is None:
         raise NotLeased(id)
-    if m.state is LEASED:
-        assert m.lease is not None, "a leased message has a lease"
-        if m.lease.token is not None and token != m.lease.token:
+    if m.lease is not None:
+        needed = m.lease.token
+        if needed is not None and token != needed:
             raise WrongToken(id) if token else TokenRequired(id)
-        return m, Claim.HELD
+        return m, HELD
     retired = m.run.retired
     if retired is None or retired not in ("", token):
         raise NotLeased(id)
@@ -61,10 +64,9 @@ def claim(engine: Engine, id: object, token: str | None) -> tuple[Message, Claim
 
 def ack(
     engine: Engine,
-    id: object,
+    id: str,
     token: str | None,
     now: int,
-    *,
     result: bytes | None = None,
     remove: bool = False,
 ) -> bool:
@@ -95,13 +97,12 @@ def complete(engine: Engine, m: Message, now: int, result: bytes | None, remove:
     if engine.rules.done_progress is not None:
         run.progress = engine.rules.done_progress
     engine.shift(m, "ack", DONE)
-    engine.finished.trim(engine)
-    engine.finished.wind(engine, now)
+    engine.finished.keep_bounds(engine, now)
 
 
 def fail(
     engine: Engine,
-    id: object,
+    id: str,
     token: str | None,
     now: int,
     *,
@@ -116,7 +117,7 @@ def fail(
         NotLeased, TokenRequired, WrongToken
     """
     m, how = claim(engine, id, token)
-    if how is not Claim.HELD:
+    if how is not HELD:
         return False
     run = m.run
     assert run is not None, "a leased message has run"
@@ -232,15 +233,13 @@ def _strike(engine: Engine, m: Message, run: Run, now: int, what: str, out_of_st
     return False
 
 
-def extend(
-    engine: Engine, id: object, token: str | None, now: int, span: int | None = None
-) -> bool:
+def extend(engine: Engine, id: str, token: str | None, now: int, span: int | None = None) -> bool:
     """Renew a lease that has a token and has not run out; ``token`` None takes whatever there is.
 
     ``span`` is in ms from now and defaults to the span the lease was taken for. False when there
     is nothing to renew.
     """
-    m = engine.messages.get(id) if isinstance(id, str) else None
+    m = engine.messages.get(id)
     lease = m.lease if m is not None else None
     if m is None or lease is None or m.run is None or lease.token is None:
         return False
@@ -254,12 +253,12 @@ def extend(
 
 
 def heartbeat(
-    engine: Engine, id: object, token: str | None, now: int, span: int | None = None
+    engine: Engine, id: str, token: str | None, now: int, span: int | None = None
 ) -> bool:
     """Say that a message is being worked on; with a token this renews the lease too."""
     if token is not None:
         return extend(engine, id, token, now, span)
-    m = engine.messages.get(id) if isinstance(id, str) else None
+    m = engine.messages.get(id)
     if m is None or m.state is not LEASED or m.run is None:
         return False
     m.run.heartbeat = now

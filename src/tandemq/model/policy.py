@@ -92,12 +92,11 @@ def looks_again(m: Message) -> int | None:
     """
     state = m.state
     if state is LEASED:
-        run, lease = lease_of(m)
-        at = run.started + STALL_SWEEP
-        if lease.token is not None and lease.until + LEASE_GRACE < at:
-            at = lease.until + LEASE_GRACE
-        timeout = m.options.timeout
-        return at if not timeout else min(at, run.started + max(1, int(timeout)))
+        lease, run = m.lease, m.run
+        at = run.started + STALL_SWEEP  # type: ignore[union-attr]  # it has run
+        if lease.token is not None and lease.until + LEASE_GRACE < at:  # type: ignore[union-attr]
+            at = lease.until + LEASE_GRACE  # type: ignore[union-attr]  # and a lease
+        return min(at, times_out_at(m) or at) if m.options.timeout else at
     if state is READY or state is PARKED:
         return None if m.options.ttl is None else expires(m)
     return deadline(m, NO_STALL) if state is DELAYED else None

@@ -44,7 +44,7 @@ from tandemq.wires.bunqueue.session import Refusal
 
 log = logging.getLogger("tandemq.server")
 
-LONGEST_SLEEP = 3600.0  # s; a clock that is set meanwhile is noticed then at the latest
+LONGEST_SLEEP = 60.0  # s; a clock that is set meanwhile is noticed then at the latest
 PROBE = 1.0  # s between tries to write while writing does not work
 PROBE_FACT = "probe"
 
@@ -179,10 +179,7 @@ class Runtime:
                 connection.postpone(items[i:])
                 return
             try:
-                if type(item) is Refusal:
-                    self._refuse(connection, item, now)
-                else:
-                    self._run(connection, item, now)
+                self._run(connection, item, now)
             except TandemqError as error:
                 self._say(connection, connection.session.refuse(error, _req(item)))
                 if error.fatal:
@@ -195,16 +192,15 @@ class Runtime:
     # -- requests ------------------------------------------------------------------------------
 
     def _run(self, connection: Connection, request: Request, now: int) -> None:
-        if connection.limiter is not None:
-            self._admit(connection, now)
-        if not connection.trusted and type(request) is not Auth:
-            raise Unauthenticated
-        row = BY_REQUEST[type(request)]
+        row = BY_REQUEST.get(type(request))
+        if row is None or connection.limiter is not None or not connection.trusted:
+            self._gate(connection, request, now)
+            assert row is not None, "what is no request was refused"
         try:
             reply = row.run(request, connection.call)
-        except BadCredentials as error:
+        except BadCredentials:
             self._failed_login(connection)
-            raise error
+            raise
         if reply is LATER:
             connection.waiting += 1
             return
@@ -215,17 +211,18 @@ class Runtime:
             connection.out.append(answer)
             self._touched[connection] = None
 
-    def _refuse(self, connection: Connection, refusal: Refusal, now: int) -> None:
-        if not refusal.error.fatal and connection.limiter is not None:
-            self._admit(connection, now)
-        if refusal.formed and not connection.trusted:
-            raise Unauthenticated
-        raise refusal.error
-
-    def _admit(self, connection: Connection, now: int) -> None:
-        assert connection.limiter is not None, "asked only where there is a limit"
-        if not connection.limiter.admit(now):
+    def _gate(self, connection: Connection, item: Request | Refusal, now: int) -> None:
+        """Raise what keeps a request from running, if anything does."""
+        refusal = item if isinstance(item, Refusal) else None
+        if refusal is not None and refusal.error.fatal:
+            raise refusal.error
+        if connection.limiter is not None and not connection.limiter.admit(now):
             raise RateLimited
+        formed = refusal is None or refusal.formed
+        if formed and not connection.trusted and type(item) is not Auth:
+            raise Unauthenticated
+        if refusal is not None:
+            raise refusal.error
 
     def _failed_login(self, connection: Connection) -> None:
         connection.failed_logins += 1

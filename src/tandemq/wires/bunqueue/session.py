@@ -17,6 +17,7 @@ from msgspec import Raw
 
 from tandemq.commands.all import COMMANDS
 from tandemq.commands.call import Data, Found, Listed, Pulled, Pushed, PushedMany, Result
+from tandemq.commands.push import Push, PushMany
 from tandemq.commands.table import ABSENT, UNDEFINED, Request
 from tandemq.model import body
 from tandemq.model.errors import (
@@ -31,6 +32,7 @@ from tandemq.wires.wording import in_bunqueue
 
 MAX_FRAME = 64 << 20  # bytes
 
+_STRICT = frozenset((Push, PushMany))
 _requests: Any = reduce(or_, [row.request for row in COMMANDS.values()])
 _decode = msgspec.msgpack.Decoder(_requests).decode
 
@@ -80,7 +82,14 @@ def _read(frame: bytes) -> Request | Refusal:
         request: Request = _decode(frame)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return _read_leniently(frame)
-    if (b"\xcf" in frame or b"\xd3" in frame) and body.holds_wide_integer(frame):
+    if type(request) in _STRICT and (b"\xcf" in frame or b"\xd3" in frame):
+        return _read_strictly(request, frame)
+    return request
+
+
+def _read_strictly(request: Request, frame: bytes) -> Request | Refusal:
+    """Read again what may hold an integer that JavaScript could not have sent."""
+    if body.holds_wide_integer(frame):
         return _read_leniently(frame)
     return request
 
