@@ -30,7 +30,7 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     say = parser.add_argument
     say("--rounds", type=int, default=ENOUGH_ROUNDS, help="measured rounds [default: %(default)s]")
-    say("--warm", type=int, default=2, help="rounds before that [default: %(default)s]")
+    say("--warm", type=int, default=3, help="rounds before that [default: %(default)s]")
     say("--scale", type=float, default=0.5, help="length of the steps [default: %(default)s]")
     say("--steps", help=f"only these, with commas between: {' '.join(STEPS)}")
     say("--mode", choices=("memory", "file", "both"), default="both")

@@ -147,16 +147,15 @@ class Wire:
             self._read(deadline)
         return self._frames.pop(0)
 
-    def receive_or_refusal(self, req_id: str, *, timeout: float | None = None) -> Answer:
-        """The answer to `req_id`, or an answer that names no request.
+    def next_answer(self, *, timeout: float | None = None) -> Answer:
+        """The next answer to anything, also one that names no request.
 
         A server that could not read a frame cannot repeat the id inside.
         """
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
-        while req_id not in self._answers and not self._frames:
+        while not self._answers and not self._frames:
             self._read(deadline)
-        found = self._answers.pop(req_id, None)
-        return self._frames.pop(0) if found is None else found
+        return self._frames.pop(0) if self._frames else self._answers.popitem()[1]
 
     def answered(self, req_id: str) -> bool:
         """Whether the answer to `req_id` has arrived; reads what is there, waits for nothing."""

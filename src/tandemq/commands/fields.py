@@ -9,6 +9,7 @@ import math
 import re
 from typing import Any
 
+from tandemq.model.body import number_text
 from tandemq.model.errors import BadRequest
 from tandemq.model.values import WideInteger
 
@@ -17,6 +18,8 @@ NAME_LENGTH = 256
 BAD_NAME = f"Job name must be a non-empty string of at most {NAME_LENGTH} characters"
 DAY = 86_400_000
 YEAR = 365 * DAY
+EXACT = 2.0**53  # the largest whole number below which a float holds each one exactly
+QUEUES_KNOWN = 10_000  # names of queues that need not be checked again
 
 _queue = re.compile(r"[A-Za-z0-9_\-.:]+\Z")
 
@@ -28,7 +31,7 @@ def queue_name(value: Any) -> str:
         BadRequest
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        value = f"{value:g}" if value else ""
+        value = identifier(value) if value and value == value else ""
     if not isinstance(value, str) or not value:
         raise BadRequest("Queue name is required")
     if len(value) > QUEUE_LENGTH:
@@ -36,6 +39,23 @@ def queue_name(value: Any) -> str:
     if not _queue.match(value):
         raise BadRequest("Queue name contains invalid characters")
     return value
+
+
+_good: set[str] = set()
+
+
+def good_queue(name: str) -> None:
+    """Check the name of a queue that may be created, cheaply for one that was checked before.
+
+    That a queue exists proves nothing: Pause makes one of any name.
+
+    Raises:
+        BadRequest
+    """
+    if name not in _good:
+        queue_name(name)
+        if len(_good) < QUEUES_KNOWN:
+            _good.add(name)
 
 
 def any_queue(value: Any) -> str:
@@ -91,6 +111,12 @@ def loose_number(value: Any) -> float | None:
     return None
 
 
+def whole(value: Any) -> int | None:
+    """Take a whole number that nobody checks, as far as a float holds whole numbers exactly."""
+    found = loose_number(value)
+    return None if found is None else int(max(-EXACT, min(EXACT, found)))
+
+
 def text(value: Any) -> str | None:
     """Take a text that nobody checks: anything else counts as absent."""
     return value if isinstance(value, str) else None
@@ -112,9 +138,11 @@ def texts(value: Any) -> tuple[str, ...]:
 
 def identifier(value: Any) -> str | None:
     """Take an id; a number is taken as its digits, anything else counts as absent."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return f"{value:.17g}"
-    return text(value)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return str(int(value))
+    return number_text(value) if isinstance(value, float) else text(value)
 
 
 def job_id(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
 from tandemq.commands import fields as check
@@ -66,7 +67,7 @@ class Fail(Request, tag="FAIL", kw_only=True):
         error = fields.get("error")
         return cls(
             id=check.job_id(fields.get("id")),
-            error=error if error is None or isinstance(error, str) else str(error),
+            error=error if error is None or isinstance(error, str) else _as_text(error),
             token=check.text(fields.get("token")),
             unrecoverable=bool(fields.get("unrecoverable")),
             stack=fields.get("stack"),
@@ -152,6 +153,14 @@ def _parallel(values: list[Any] | None, ids: list[Any], name: str) -> list[Any]:
     if len(values) != len(ids):
         raise BadRequest(f"ACKB {name} length must match ids length")
     return values
+
+
+def _as_text(error: Any) -> str | None:
+    """Return an error that is no text as JSON; what cannot be written so says nothing."""
+    try:
+        return msgspec.json.encode(error).decode()
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def _optional_list(fields: dict[str, Any], name: str) -> list[Any] | None:

@@ -35,9 +35,12 @@ class AddLog(Request, tag="AddLog"):
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> AddLog:
-        parts = {
-            name: Raw(_encode(fields[name])) for name in ("message", "level") if name in fields
-        }
+        try:
+            parts = {
+                name: Raw(_encode(fields[name])) for name in ("message", "level") if name in fields
+            }
+        except (TypeError, ValueError, RecursionError) as problem:
+            raise BadRequest("message and level must be values that can be kept") from problem
         return cls(id=fields.get("id"), req_id=fields.get("reqId", ABSENT), **parts)
 
 

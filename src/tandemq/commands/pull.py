@@ -67,8 +67,7 @@ def pull_many(req: PullMany, call: Call) -> Pulled | Later:
 
 def _pull(req: Pull | PullMany, call: Call, count: int, many: bool, detach: bool) -> Pulled | Later:
     queue = req.queue
-    if queue not in call.engine.queues:
-        check.queue_name(queue)
+    check.good_queue(queue)
     if req.group is not None:
         raise NotSupported("group is not supported by this release of tandemq")
     owned, conn, now = bool(req.owner), call.caller.id, call.now

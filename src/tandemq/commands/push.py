@@ -94,8 +94,7 @@ class PushMany(Request, tag="PUSHB", kw_only=True):
 def push(req: Push, call: Call) -> Pushed:
     """Add a job to a queue and return its id."""
     queue = req.queue
-    if queue not in call.engine.queues:
-        check.queue_name(queue)
+    check.good_queue(queue)
     return Pushed(publish(call.engine, _draft(req, queue, call.now), call.now).id)
 
 
@@ -194,7 +193,7 @@ def _make_options(job: Job, named: bool) -> Options:
     if any(_later(job)):
         name = next(name for name in LATER if getattr(job, name))
         raise NotSupported(f"{name} is not supported by this release; leave it out")
-    stack = job.stack_trace_limit
+    stack = check.whole(job.stack_trace_limit)
     return Options(
         max_attempts=3 if job.max_attempts is None else job.max_attempts,
         backoff=1000 if job.backoff is None else job.backoff,
@@ -206,10 +205,10 @@ def _make_options(job: Job, named: bool) -> Options:
         remove_on_complete=bool(job.remove_on_complete),
         remove_on_fail=bool(job.remove_on_fail),
         custom_id=named,
-        stall_timeout=job.stall_timeout,
-        stack_trace_limit=10 if stack is None else int(stack),
-        keep_logs=job.keep_logs,
-        size_limit=job.size_limit,
+        stall_timeout=check.loose_number(job.stall_timeout),
+        stack_trace_limit=10 if stack is None else stack,
+        keep_logs=check.loose_number(job.keep_logs),
+        size_limit=check.loose_number(job.size_limit),
         tags=job.tags or (),
     )
 

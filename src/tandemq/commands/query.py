@@ -116,9 +116,9 @@ def get_jobs(req: GetJobs, call: Call) -> Listed:
     if q is None:
         return Listed([])
     wanted = [name for name in names if isinstance(name, str)]
-    offset = int(check.loose_number(req.offset) or 0)
-    limit = check.loose_number(req.limit)
-    size = PAGE if limit is None else int(limit)
+    offset = check.whole(req.offset) or 0
+    limit = check.whole(req.limit)
+    size = PAGE if limit is None else limit
     descending = req.asc is False
     if not names:
         found = inspect.page(call.engine, queue, list(State), offset, size, descending)

@@ -47,7 +47,7 @@ class ListWorkers(Request, tag="ListWorkers"):
 @command(Permission.SUBSCRIBE)
 def register_worker(req: RegisterWorker, call: Call) -> Data:
     """Add a worker to the registry, or update the one with this id."""
-    now, started = call.now, check.loose_number(req.started_at)
+    now, started = call.now, check.whole(req.started_at)
     workers = call.engine.workers
     if len(workers) >= LIMIT and workers.get(req.worker_id) is None:
         raise NotFound(f"There are {LIMIT} workers already; unregister some first")
@@ -56,11 +56,11 @@ def register_worker(req: RegisterWorker, call: Call) -> Data:
             id=check.text(req.worker_id) or call.engine.new_id(now),
             name=req.name,
             queues=req.queues,
-            concurrency=int(check.loose_number(req.concurrency) or 1),
+            concurrency=check.whole(req.concurrency) or 1,
             hostname=check.text(req.hostname) or "unknown",
-            pid=int(check.loose_number(req.pid) or 0),
+            pid=check.whole(req.pid) or 0,
             conn=call.caller.id,
-            registered=now if started is None else int(started),
+            registered=now if started is None else started,
             seen=now,
         )
     )
@@ -88,9 +88,9 @@ def heartbeat(req: Heartbeat, call: Call) -> Data:
         ("processed", req.processed),
         ("failed", req.failed),
     ):
-        figure = check.loose_number(value)
+        figure = check.whole(value)
         if figure is not None:
-            setattr(worker, name, int(figure))
+            setattr(worker, name, figure)
     return Data({"ok": True})
 
 

@@ -39,11 +39,10 @@ def shift_spans(engine: Engine, step: int) -> None:
             run.started += step
             run.heartbeat += step
             lease.until += step if lease.until else 0
-            engine.timers.clear(m)
-            engine.rearm(m)
+            engine.extended(m)
         for c in q.ring:
             c.until += step
-            engine.timers.clear(c)
+            c.gen += 1
             engine.timers.set(c, c.until)
 
 

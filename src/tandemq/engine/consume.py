@@ -57,7 +57,6 @@ def disconnect(engine: Engine, conn: int, now: int) -> None:
     for c in list(engine.waiting.pop(conn, ())):
         q = engine.queues[c.queue]
         q.ring.drop(c)
-        engine.timers.clear(c)
         engine.tidy(q)
     for m in list(engine.leased_by.get(conn, {}).values()):
         run, lease = lease_of(m)

@@ -25,7 +25,7 @@ class Consumer:
     span: int | None = None  # ms of the lease; None: a lease without a token
     detach: bool = False  # what it takes survives its connection
     until: int = 0  # when a pull stops waiting
-    alarm: int | None = None
+    gen: int = 0  # a timer set for an older one is dead
     stalled: bool = False  # its connection does not drain
     closed: bool = False
     held: dict[str, Message] = field(default_factory=dict)
@@ -61,6 +61,7 @@ class Ring:
 
     def drop(self, c: Consumer) -> None:
         c.closed = True
+        c.gen += 1
         self._row.pop(c, None)
 
     def first(self) -> Consumer | None:

@@ -88,7 +88,7 @@ class Engine:
             self.enter(m, q)
 
     def enter(self, m: Message, q: Queue) -> None:
-        """Index a message under its present state, and set its alarm."""
+        """Index a message under its present state, and set its timer."""
         self._changed[m.seq] = m
         q.enter(m)
         state = m.state
@@ -106,8 +106,6 @@ class Engine:
 
     def _leave(self, m: Message, q: Queue) -> None:
         q.leave(m)
-        if m.alarm is not None:
-            self.timers.clear(m)
         if m.lease is not None:
             conn = m.lease.conn
             if conn is not None:
@@ -146,8 +144,10 @@ class Engine:
         """A message changed in place, without moving: its row must be written."""
         self._changed[m.seq] = m
 
-    def rearm(self, m: Message) -> None:
-        """A deadline may have come nearer; one that went away is noticed when the alarm rings."""
+    def extended(self, m: Message) -> None:
+        """The deadline of a leased message has moved, perhaps nearer."""
+        move(m, "extend", LEASED)
+        self._changed[m.seq] = m
         if (at := looks_again(m)) is not None:
             self.timers.set(m, at)
 
@@ -168,8 +168,6 @@ class Engine:
         self.counters.pulled += 1
         q = self.queues[m.queue]
         q.leave(m, popped=True)
-        if m.alarm is not None:
-            self.timers.clear(m)
         move(m, "lease", LEASED)
         if span is None:
             m.lease = Lease(None, 0, 0, conn)
@@ -190,7 +188,6 @@ class Engine:
     def answer(self, c: Consumer, messages: list[Message]) -> None:
         """End a waiting pull."""
         self.queues[c.queue].ring.drop(c)
-        self.timers.clear(c)
         pulls = self.waiting[c.conn]
         del pulls[c]
         if not pulls:

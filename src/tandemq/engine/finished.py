@@ -37,7 +37,8 @@ class Finished:
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
-        self.alarm: int | None = None  # of the sweep by age
+        self.gen = 0
+        self.wound = False  # a sweep by age will come
         self.count = 0
         self.size_bytes = 0
         self._line: deque[Entry] = deque()
@@ -82,6 +83,7 @@ class Finished:
 
     def sweep(self, engine: Engine, now: int) -> None:
         """Forget what is older than the retention, and look again later."""
+        self.wound = False
         limit = now - self.rules.retention
         while self._line:
             gen, m = self._line[0]
@@ -92,7 +94,8 @@ class Finished:
 
     def wind(self, engine: Engine, now: int) -> None:
         """Make sure that a sweep comes while there is something to sweep."""
-        if self.count and self.alarm is None:
+        if self.count and not self.wound:
+            self.wound = True
             engine.timers.set(self, now + min(SWEEP, self.rules.retention))
 
     def _forget_oldest(self, engine: Engine) -> None:

@@ -248,7 +248,7 @@ def extend(engine: Engine, id: str, token: str | None, now: int, span: int | Non
     lease.until = now + (lease.span if span is None else span)
     lease.renewals += 1
     m.run.heartbeat = now
-    _prolong(engine, m)
+    engine.extended(m)
     return True
 
 
@@ -262,10 +262,5 @@ def heartbeat(
     if m is None or m.state is not LEASED or m.run is None:
         return False
     m.run.heartbeat = now
-    _prolong(engine, m)
+    engine.touched(m)  # its deadline can only have moved away
     return True
-
-
-def _prolong(engine: Engine, m: Message) -> None:
-    engine.touched(m)
-    engine.rearm(m)

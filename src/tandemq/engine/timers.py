@@ -1,13 +1,13 @@
 """Every deadline of the engine: messages, waiting pulls, and whatever comes later.
 
-Whoever has a deadline carries it in an attribute ``alarm``. An entry is alive while that attribute
-still names its moment, so cancelling costs an assignment. A deadline that moves away (a renewed
-lease) keeps its earlier entry: when that rings, the owner looks at its real deadline and sets
-itself again.
+A timer names the generation of its owner for which it was set; it is alive while the owner is
+still of that generation. So cancelling costs nothing: whoever moves on leaves its timers behind. A
+timer may ring too early, never too late: the owner then looks at its real deadline and sets
+another.
 
 Deadlines mostly come in order, since each kind of span repeats: thirty seconds for every lease,
 five for every pull. So a few lines take those that fit behind their last one, and only what fits
-nowhere goes into a heap. Dead entries are swept out when they outnumber the living.
+nowhere goes into a heap. Dead timers are swept out when their number could have doubled.
 """
 
 from __future__ import annotations
@@ -18,52 +18,44 @@ from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 LINES = 4
-SLACK = 1024  # dead entries that are not worth a sweep
+SLACK = 2048  # timers that are not worth a sweep
 
 
-class Alarmed(Protocol):
+class Owner(Protocol):
     """Somebody with a deadline."""
 
-    alarm: int | None
+    gen: int
 
 
-Entry = tuple[int, int, Alarmed]  # when, a number that makes it unique, who
+Timer = tuple[int, int, Owner, int]  # when, a number that makes it unique, who, its generation
 
 
 class Timers:
     """Deadlines that need no cancelling."""
 
     def __init__(self) -> None:
-        self._lines: list[deque[Entry]] = [deque() for _ in range(LINES)]
-        self._heap: list[Entry] = []
+        self._lines: list[deque[Timer]] = [deque() for _ in range(LINES)]
+        self._heap: list[Timer] = []
         self._n = 0
-        self._dead = 0
+        self._size = 0
+        self._sweep_at = SLACK
 
     def __len__(self) -> int:
-        """Return how many entries are held, dead ones among them."""
-        return len(self._heap) + sum(map(len, self._lines))
+        """Return how many timers are held, dead ones among them."""
+        return self._size
 
-    def set(self, owner: Alarmed, when: int) -> None:
-        """Ring ``owner`` at ``when``, or earlier if it is to ring earlier already."""
-        alarm = owner.alarm
-        if alarm is not None:
-            if alarm <= when:
-                return
-            self._dead += 1
-        owner.alarm = when
-        self._n += 1
-        entry = (when, self._n, owner)
+    def set(self, owner: Owner, when: int) -> None:
+        """Ring ``owner`` at ``when``, if it is still of its present generation then."""
+        self._n = n = self._n + 1
+        self._size += 1
+        timer = (when, n, owner, owner.gen)
         for line in self._lines:
             if not line or line[-1][0] <= when:
-                line.append(entry)
-                return
-        heappush(self._heap, entry)
-
-    def clear(self, owner: Alarmed) -> None:
-        """Let ``owner`` not ring any more."""
-        owner.alarm = None
-        self._dead += 1
-        if self._dead > SLACK and self._dead * 2 > len(self):
+                line.append(timer)
+                break
+        else:
+            heappush(self._heap, timer)
+        if self._size > self._sweep_at:
             self._sweep()
 
     def next_wake(self) -> int | None:
@@ -71,30 +63,30 @@ class Timers:
         first = self._first()
         return None if first is None else first[0][0]
 
-    def due(self, now: int) -> Iterator[Alarmed]:
+    def due(self, now: int) -> Iterator[Owner]:
         """Take and yield those whose deadline has come; each may set itself again."""
         while (first := self._first()) is not None and first[0][0] <= now:
-            owner = (first.popleft() if isinstance(first, deque) else heappop(first))[2]
-            owner.alarm = None
-            yield owner
+            self._size -= 1
+            yield (first.popleft() if isinstance(first, deque) else heappop(first))[2]
 
-    def _first(self) -> deque[Entry] | list[Entry] | None:
-        """Return the line, or the heap, that begins with the earliest living entry."""
-        best: deque[Entry] | list[Entry] | None = None
+    def _first(self) -> deque[Timer] | list[Timer] | None:
+        """Return the line, or the heap, that begins with the earliest living timer."""
+        best: deque[Timer] | list[Timer] | None = None
         for line in self._lines:
-            while line and line[0][2].alarm != line[0][0]:
+            while line and line[0][2].gen != line[0][3]:
                 line.popleft()
-                self._dead -= 1
+                self._size -= 1
             if line and (best is None or line[0] < best[0]):
                 best = line
         heap = self._heap
-        while heap and heap[0][2].alarm != heap[0][0]:
+        while heap and heap[0][2].gen != heap[0][3]:
             heappop(heap)
-            self._dead -= 1
+            self._size -= 1
         return heap if heap and (best is None or heap[0] < best[0]) else best
 
     def _sweep(self) -> None:
-        self._lines = [deque(e for e in line if e[2].alarm == e[0]) for line in self._lines]
-        self._heap = [e for e in self._heap if e[2].alarm == e[0]]
+        self._lines = [deque(t for t in line if t[2].gen == t[3]) for line in self._lines]
+        self._heap = [t for t in self._heap if t[2].gen == t[3]]
         heapify(self._heap)
-        self._dead = 0
+        self._size = len(self._heap) + sum(map(len, self._lines))
+        self._sweep_at = 2 * self._size + SLACK

@@ -104,6 +104,5 @@ class Message(Struct, gc=False):
     leases: int = 0  # how often it was handed out
     lease: Lease | None = None
     run: Run | None = None
-    gen: int = 0  # counts moves; entries made for an older one are stale
-    alarm: int | None = None  # when the timer heap looks at it next
+    gen: int = 0  # counts moves; entries and timers made for an older one are stale
     stored: bool = False  # its row exists, so only the head needs writing

@@ -84,9 +84,9 @@ def lease_of(m: Message) -> tuple[Run, Lease]:
 
 
 def looks_again(m: Message) -> int | None:
-    """Return a moment not later than the deadline, for the alarm of a message that just moved.
+    """Return a moment not later than the deadline, for the timer of a message that just moved.
 
-    Most leases end long before anything is due. So a lease gets an alarm for the earliest stall
+    Most leases end long before anything is due. So a lease gets a timer for the earliest stall
     there could be, which costs nothing to find, and only a message that is still leased then is
     asked for its real deadline.
     """

@@ -61,7 +61,8 @@ async def _main(settings: Settings) -> int:
             log.info("loaded %d messages in %.1f s", len(runtime.engine.messages), _since(began))
             async with listening(runtime, certificate) as port:
                 with _reloading(runtime, certificate):
-                    shown = banner(settings, port, None, certificate is not None, _text(store))
+                    kept = _kept(settings, len(runtime.engine.messages))
+                    shown = banner(settings, port, None, certificate is not None, kept)
                     print(shown, flush=True)
                     await stop.asked.wait()
                     log.info("stopping")
@@ -166,8 +167,11 @@ def _reloading(runtime: Runtime, certificate: ServerCertificate | None) -> Itera
         loop.remove_signal_handler(signal.SIGHUP)
 
 
-def _text(store: Store) -> str:
-    return str(store)
+def _kept(settings: Settings, count: int) -> str:
+    """Return where messages are kept, and how many there are."""
+    if settings.in_memory:
+        return "memory"
+    return f"{settings.data}, {count} {'message' if count == 1 else 'messages'}"
 
 
 def _since(began: float) -> float:

@@ -27,14 +27,15 @@ Held = Any  # whatever the owner releases or refuses; never looked into
 class Committer:
     """One writer, one batch at a time.
 
-    ``release(held)`` is called with answers whose changes are kept, in order; ``undo(touched,
-    keys, held, failure)`` when a batch failed, with everything that was built on it.
+    ``release(held, written)`` is called with answers whose changes are kept, in order, and whether
+    that took a write; ``undo(touched, keys, held, failure)`` when a batch failed, with everything
+    that was built on it.
     """
 
     def __init__(
         self,
         store: Store,
-        release: Callable[[list[Held]], None],
+        release: Callable[[list[Held], bool], None],
         undo: Callable[[dict[int, Message], set[str], list[Held], StoreFailed], None],
         *,
         always_sync: bool = False,
@@ -77,13 +78,18 @@ class Committer:
             held, self._held = self._held, []
             self._idle.set()
             if held:
-                self._release(held)
+                self._release(held, False)
             return
         self._idle.clear()
         self._flying = Flight(self._changed, set(self._facts), self._held)
-        batch = self._batch()
+        try:
+            batch = self._batch()
+        except Exception as exc:  # it must not hold up all batches to come
+            failure = StoreFailed(f"a message cannot be stored: {exc!r}")
+            self._loop.call_soon(self._landed, failure)
+        else:
+            self._jobs.put(batch)
         self._changed, self._facts, self._held = {}, {}, []
-        self._jobs.put(batch)
 
     def _batch(self) -> Batch:
         batch = Batch(facts=self._facts, sync=self._always_sync)
@@ -115,7 +121,7 @@ class Committer:
         flight, self._flying = self._flying, None
         assert flight is not None, "only what flies can land"
         if failure is None:
-            self._release(flight.held)
+            self._release(flight.held, True)
         else:
             touched = {**flight.changed, **self._changed}
             keys = flight.keys | set(self._facts)

@@ -1,8 +1,9 @@
-"""Who may work here, and how much: tokens and request rates."""
+"""Who may work here, and how much: tokens, request rates, connections."""
 
 from __future__ import annotations
 
 import hmac
+import resource
 from collections import deque
 from collections.abc import Iterable
 
@@ -48,3 +49,11 @@ class Window:
             return False
         moments.append(now)
         return True
+
+
+def affordable(wanted: int) -> int:
+    """Return how many connections the descriptor limit leaves room for, at most ``wanted``."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return min(wanted, max(1, hard * 8 // 10)) if hard != resource.RLIM_INFINITY else wanted

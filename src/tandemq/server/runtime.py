@@ -11,7 +11,6 @@ import asyncio
 import logging
 import os
 import random
-import resource
 import time
 from typing import Any
 
@@ -36,7 +35,7 @@ from tandemq.model.errors import (
 from tandemq.model.message import Message
 from tandemq.server.committer import Committer
 from tandemq.server.connections import Connection
-from tandemq.server.guard import Tokens
+from tandemq.server.guard import Tokens, affordable
 from tandemq.server.meter import Meter, Watch
 from tandemq.stores.base import Store, StoreFailed
 from tandemq.stores.rows import decode
@@ -76,6 +75,7 @@ class Runtime:
         self._committer: Committer | None = None
         self._failed: StoreFailed | None = None
         self._failed_at = 0
+        self._next_probe: asyncio.TimerHandle | None = None
         self._held: list[Answer] = []
         self._touched: dict[Connection, None] = {}
         self._turning = False
@@ -113,14 +113,16 @@ class Runtime:
 
     async def stop(self) -> None:
         """Give back what is leased, keep what is pending, let go of the connections."""
+        self._end_turn()  # what was just handed out is said while it is still held
         consume.release_all(self.engine, now_ms())
         self._end_turn()
         if self._committer is not None:
             await self._committer.close()
         for connection in list(self.connections.values()):
             connection.close()
-        if self._alarm is not None:
-            self._alarm.cancel()
+        for timer in (self._alarm, self._next_probe):
+            if timer is not None:
+                timer.cancel()
 
     @property
     def leased(self) -> int:
@@ -138,7 +140,8 @@ class Runtime:
         if len(self.connections) >= self.max_connections:
             if not self._silent:
                 return False
-            next(iter(self._silent.values())).transport.abort()  # nobody misses a silent one
+            silent = self._silent.pop(next(iter(self._silent)))  # aborted once: many may come now
+            silent.transport.abort()  # nobody misses it
         self.connections[connection.id] = self._silent[connection.id] = connection
         return True
 
@@ -311,8 +314,8 @@ class Runtime:
 
     # -- commits -------------------------------------------------------------------------------
 
-    def _release(self, held: list[Answer]) -> None:
-        if self._failed is not None:
+    def _release(self, held: list[Answer], written: bool) -> None:
+        if written and self._failed is not None:
             log.warning("the store can be written again")
             self._failed = None
         for connection, answer, _ in held:
@@ -331,7 +334,6 @@ class Runtime:
         """A batch was not stored: what memory has more than the store goes, all are told."""
         outcome = self.engine.take()
         touched = {**touched, **outcome.changed}
-        held, self._held = held + self._held, []
         try:
             rows = self.store.fetch(touched)
             facts = self.store.fetch_facts(keys | set(outcome.facts))
@@ -344,6 +346,7 @@ class Runtime:
         self._failed = failure
         for reply in outcome.effects:
             self._serve(*reply)
+        held, self._held = held + self._held, []  # what was just handed out is taken back too
         recovery.roll_back(self.engine, touched.values(), map(decode, rows), now_ms())
         for key in keys | set(outcome.facts):
             self._restore(key, facts.get(key))
@@ -351,11 +354,13 @@ class Runtime:
         for connection, _, req in held:
             if connection.id in self.connections:
                 self._say(connection, connection.session.refuse(refused, req))
-        self.loop.call_later(PROBE, self._probe)
+        if self._next_probe is None:
+            self._next_probe = self.loop.call_later(PROBE, self._probe)
         self._begin_turn()
 
     def _probe(self) -> None:
         """Try to write, so that an idle server notices when it works again."""
+        self._next_probe = None
         if self._failed is not None and self._committer is not None:
             self.engine.record(PROBE_FACT, str(now_ms()).encode())
             self._begin_turn()
@@ -382,14 +387,6 @@ class Runtime:
             "error": str(failed) if failed is not None else None,
             "since": float(self._failed_at) if failed is not None else None,
         }
-
-
-def affordable(wanted: int) -> int:
-    """Return how many connections the descriptor limit leaves room for, at most ``wanted``."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return min(wanted, max(1, hard * 8 // 10)) if hard != resource.RLIM_INFINITY else wanted
 
 
 def _req(item: Any) -> Raw:

@@ -111,7 +111,7 @@ def encode_head(m: Message) -> bytes:
 
 
 def decode(row: Row) -> Message:
-    """Return the message of a row, ``stored`` and without an alarm.
+    """Return the message of a row, ``stored`` and without a timer.
 
     Equal options are one object, equal names of queues and messages one string: a million
     messages share a few of them.
@@ -138,7 +138,6 @@ def decode(row: Row) -> Message:
             None if head.lease is None else _lease(head.lease),
             None if head.run is None else _run(head.run),
             0,
-            None,
             True,
         )
     except (msgspec.DecodeError, TypeError) as exc:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tandemq.model import errors as e
+from tandemq.wires.bunqueue.lenient import js_text
 
 # None: the error's own text is meant for the peer.
 BUNQUEUE: dict[type[e.TandemqError], str | None] = {
@@ -29,4 +30,6 @@ BUNQUEUE: dict[type[e.TandemqError], str | None] = {
 def in_bunqueue(exc: BaseException) -> str:
     """Return what to say on the bunqueue wire. What is not ours is a bug: say nothing of it."""
     words = BUNQUEUE[type(exc) if isinstance(exc, e.TandemqError) else e.TandemqError]
-    return str(exc) if words is None else words.format(exc, **vars(exc))
+    if words is None:
+        return str(exc)
+    return words.format(exc, **{name: js_text(value) for name, value in vars(exc).items()})

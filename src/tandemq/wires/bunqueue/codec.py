@@ -10,9 +10,11 @@ from struct import Struct as Layout
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
+from msgspec.msgpack import Ext
 
 from tandemq.commands.table import UNDEFINED
+from tandemq.wires.bunqueue.lenient import NeverUsed
 
 encode = msgspec.msgpack.encode
 
@@ -20,6 +22,8 @@ NULL = b"\xc0"
 TRUE = b"\xc3"
 FALSE = b"\xc2"
 WIDE = 0x7FFF_FFFF  # larger whole numbers are written as floats
+DEEPEST = 100  # lists and maps inside each other that we write of a client's odd values
+NOTHING = Ext(0, b"\0")  # JavaScript's undefined
 
 _length = Layout(">I").pack
 _float = Layout(">Bd").pack
@@ -56,7 +60,10 @@ def number(value: float) -> bytes:
 
 def text(value: str) -> bytes:
     """Encode a string."""
-    raw = value.encode("utf-8", "surrogatepass")
+    try:
+        raw = value.encode()
+    except UnicodeEncodeError:  # a lone surrogate: the way it came is the way it goes
+        raw = value.encode("utf-8", "surrogatepass")
     size = len(raw)
     if size < 256:
         return _text_head[size] + raw
@@ -70,17 +77,24 @@ def array(size: int) -> bytes:
     return b"\xdc" + size.to_bytes(2, "big") if size < 65536 else b"\xdd" + _length(size)
 
 
-def narrow(value: Any) -> Any:
-    """Return a value in which no whole number is wider than the peers can read."""
-    if isinstance(value, bool) or value is None:
-        return value
+def narrow(value: Any, depth: int = DEEPEST) -> Any:
+    """Return a value as the peers can read it: no whole number is too wide, nothing too deep.
+
+    What only the tolerant reader knows is written as what a JavaScript peer would make of it.
+    """
     if isinstance(value, int):
-        return value if -WIDE - 1 <= value <= WIDE else float(value)
-    if isinstance(value, dict):
-        return {key: narrow(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [narrow(item) for item in value]
-    return value
+        if isinstance(value, bool) or (type(value) is int and -WIDE - 1 <= value <= WIDE):
+            return value
+        return int(value) if -WIDE - 1 <= value <= WIDE else float(value)
+    if isinstance(value, (dict, list, tuple)):
+        if not depth:
+            return None
+        if isinstance(value, dict):
+            return {key: narrow(item, depth - 1) for key, item in value.items()}
+        return [narrow(item, depth - 1) for item in value]
+    if value is UNSET:
+        return NOTHING
+    return {} if isinstance(value, NeverUsed) else value
 
 
 def fields(values: dict[str, Any], req: Raw) -> bytes:

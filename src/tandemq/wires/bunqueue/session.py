@@ -158,7 +158,7 @@ def _pulled(reply: Pulled, req: Raw) -> bytes:
 
 
 def _token(m: Any) -> bytes:
-    return codec.text(m.lease.token)
+    return codec.NULL if m.lease is None else codec.text(m.lease.token)  # its time ran out just now
 
 
 def _found(reply: Found, req: Raw) -> bytes:

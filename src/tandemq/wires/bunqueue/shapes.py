@@ -10,7 +10,7 @@ from struct import Struct as Layout
 
 from tandemq.commands.states import NAMES, name_of
 from tandemq.commands.table import UNDEFINED
-from tandemq.model.message import Message, Options, Run, State, Step
+from tandemq.model.message import DEFAULTS, Message, Options, Run, State, Step
 from tandemq.model.policy import HISTORY
 from tandemq.wires.bunqueue.codec import (
     FALSE,
@@ -187,6 +187,8 @@ _tails: dict[int, tuple[Options, bytes]] = {}
 
 
 def _tail(options: Options) -> bytes:
+    if options is DEFAULTS:
+        return _PLAIN_TAIL
     known = _tails.get(id(options))
     if known is None or known[0] is not options:
         known = options, _encode_tail(options)
@@ -241,3 +243,6 @@ def _flag(value: bool) -> bytes:
 
 def _optional(value: float | None) -> bytes:
     return NULL if value is None else number(value)
+
+
+_PLAIN_TAIL = _encode_tail(DEFAULTS)
