@@ -205,7 +205,6 @@ class Plain:
             return
         self.unlease(job)
         job.state, job.finished, job.retired, job.result = DONE, now, None, result
-        job.started = job.started or now
         self.done.append(job)
         self.results += [job] if result is not None else []
         self.trim()
@@ -373,18 +372,15 @@ class Plain:
 
     # -- what survives -----------------------------------------------------------------------------
 
-    def saved(self) -> dict[int, Job]:
-        """Copies of all jobs, as a store would keep them."""
-        return {seq: replace(job) for seq, job in self.jobs.items()}
-
-    def put_back(self, seqs: set[int], saved: dict[int, Job]) -> list[str]:
-        """Take back what happened to some jobs; return the queues of those that exist again."""
+    def put_back(self, seqs: set[int], saved: dict[int, Job], now: int) -> None:
+        """Take back what happened to some jobs."""
         for seq in seqs & self.jobs.keys():
             self.remove(self.jobs[seq])
         back = [replace(saved[seq]) for seq in sorted(seqs & saved.keys())]
         for job in back:
             self.admit(job)
-        return list(dict.fromkeys(job.queue for job in back))
+        for queue in {job.queue for job in back}:
+            self.match(queue, now)
 
     def admit(self, job: Job) -> None:
         self.jobs[job.seq] = job
@@ -397,11 +393,10 @@ class Plain:
         """A crash took the leases with it."""
         held = [job for job in self.jobs.values() if job.state is LEASED]
         for job in held:
-            started, stalled = job.started, self.counters["stalled"]
+            stalled = self.counters["stalled"]
             at_max = "Job reached max attempts ({}) during startup recovery"
             if self.strike(job, now, at_max, "Job stalled {} times (recovered at startup)"):
                 self.retry(job, now)
-                job.started = started
             self.counters["stalled"] = stalled
         self.trim()
         return len(held)

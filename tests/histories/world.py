@@ -7,11 +7,10 @@ the next one grows, and a batch may fail or be lost in a crash.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import count
 from typing import Any, NamedTuple
 
-import msgspec
 from tests.histories.plain import Job, Plain, Pull
 
 from tandemq.engine import clock, consume, control, publish, recovery, settle
@@ -33,10 +32,10 @@ RULES = Rules(keep_results=3, keep_done=6, keep_done_bytes=300, retention=20_000
 class Flight(NamedTuple):
     """A batch on its way to the rows, and what the plain server was when it left."""
 
-    rows: dict[int, Row | None]
-    facts: dict[str, bytes | None]
     touched: dict[int, Message]
-    saved: dict[int, Job]
+    rows: dict[int, Row | None]
+    jobs: dict[int, Job | None]
+    facts: dict[str, bytes | None]
     paused: set[str]
 
 
@@ -217,19 +216,20 @@ class World:
         rows = {seq: row_of(m) for seq, m in self.pending.items()}
         for m in self.pending.values():
             m.stored = True
+        jobs = {seq: copy(self.plain.jobs.get(seq)) for seq in rows}
         paused = set(self.plain.paused)
-        self.flight = Flight(
-            rows, self.pending_facts, self.pending, self.plain.saved(), paused
-        )
+        self.flight = Flight(self.pending, rows, jobs, self.pending_facts, paused)
         self.pending, self.pending_facts = {}, {}
         self.check()
 
     def land(self) -> None:
         """The batch in the air is written."""
-        assert self.flight is not None, "nothing flies"
-        put(self.rows, self.flight.rows)
-        put(self.facts, self.flight.facts)
-        self.saved, self.saved_paused = self.flight.saved, self.flight.paused
+        flight = self.flight
+        assert flight is not None, "nothing flies"
+        put(self.rows, flight.rows)
+        put(self.saved, flight.jobs)
+        put(self.facts, flight.facts)
+        self.saved_paused = flight.paused
         self.flight = None
         self.check()
 
@@ -242,50 +242,236 @@ class World:
 
     def lose_batch(self) -> None:
         """The batch in the air is not written: it is undone, with all that was built on it."""
-        flown = self.flight
-        touched = {**(flown.touched if flown else {}), **self.pending}
-        keys = {**(flown.facts if flown else {}), **self.pending_facts}
+        touched, keys = dict(self.pending), set(self.pending_facts)
+        if self.flight is not None:
+            touched = {**self.flight.touched, **touched}
+            keys |= set(self.flight.facts)
         stored = [decode(self.rows[seq]) for seq in sorted(touched) if seq in self.rows]
         self.pending, self.pending_facts, self.flight = {}, {}, None
         recovery.roll_back(self.engine, touched.values(), stored, self.now)
-        for key in keys:
-            name = key.removeprefix(control.FACT)
-            control.restore(self.engine, name, self.facts.get(key), self.now)
-        self.take_back(set(touched), {key.removeprefix(control.FACT) for key in keys})
+        self.plain.put_back(set(touched), self.saved, self.now)
+        self.plain.paused = set(self.saved_paused)
+        for queue in sorted(key.removeprefix(control.FACT) for key in keys):
+            fact = self.facts.get(control.FACT + queue)
+            control.restore(self.engine, queue, fact)
+            self.plain.match(queue, self.now)
         self.compare()
-
-    def take_back(self, touched: set[int], restored: set[str]) -> None:
-        plain = self.plain
-        # What the engine calls unchanged must be what the rows say, or the comparison will tell.
-        seqs = touched | {
-            seq
-            for seq in plain.jobs.keys() | self.saved.keys()
-            if bare(plain.jobs.get(seq)) != bare(self.saved.get(seq))
-        }
-        before = set(plain.paused)
-        plain.paused = set(self.saved_paused)
-        for queue in dict.fromkeys(plain.put_back(seqs, self.saved)):
-            if queue not in before:
-                plain.match(queue, self.now)
-        for queue in restored:
-            plain.match(queue, self.now)
 
     def crash(self) -> int:
         """End without a word, and start again from the rows."""
         self.begin()
-        old = self.plain
         self.plain = Plain(self.rules, paused=set(self.saved_paused))
-        del old
         for seq in sorted(self.rows):
             m = decode(self.rows[seq])
             recovery.show_last_start(m)
             self.engine.admit(m)
-        for seq in sorted(self.saved):
-            self.plain.admit(msgspec.structs.replace(self.saved[seq]) if False else copy(self.saved[seq]))
-        for key, value in self.facts.items():
-            control.restore(self.engine, key.removeprefix(control.FACT), value)
+            self.plain.admit(replace(self.saved[seq]))
+        for key, fact in self.facts.items():
+            control.restore(self.engine, key.removeprefix(control.FACT), fact)
         lost = recovery.resume(self.engine, self.now)
         self.engine.finished.keep_bounds(self.engine, self.now)
         assert lost == self.plain.resume(self.now)
-        self.compare()
+        self.later(0)
         return lost
+
+    def stop_and_start(self) -> None:
+        """End in order: what is leased goes back uncharged, so that nothing is lost in a start."""
+        consume.release_all(self.engine, self.now)
+        self.plain.release_all(self.now)
+        self.compare()
+        assert not self.take("a") and not self.take("b"), "nothing is handed out any more"
+        self.commit()
+        assert self.crash() == 0
+
+    # -- comparing ---------------------------------------------------------------------------------
+
+    def compare(self) -> None:
+        """Take what the engine has to say and check everything."""
+        self.heard.clear()
+        outcome = self.engine.take()
+        assert self.engine.quiet
+        self.gather(outcome)
+        replies = [(r.conn, r.req, [m.seq for m in r.messages]) for r in outcome.effects]
+        assert sorted(replies) == sorted(self.plain.replies), "answers to waiting pulls"
+        self.plain.replies.clear()
+        self.learn_tokens()
+        self.log.append((replies, [(m.id, encode_head(m)) for m in outcome.changed.values()]))
+        self.check()
+
+    def gather(self, outcome: Outcome) -> None:
+        """What came and went inside one batch is never written."""
+        for seq, m in outcome.changed.items():
+            assert m.seq == seq
+            if m.state is GONE and not m.stored:
+                self.pending.pop(seq, None)
+            else:
+                self.pending[seq] = m
+        self.pending_facts.update(outcome.facts)
+
+    def learn_tokens(self) -> None:
+        for job in self.plain.handed:
+            m = self.engine.messages[job.id]
+            assert m.lease is not None, "what was handed out is leased"
+            assert (m.lease.token is None) == (job.span is None), "who asks for a token gets one"
+            if m.lease.token is not None:
+                assert m.lease.token not in self.tokens, "a token is never used again"
+                self.tokens.append(m.lease.token)
+                job.token = m.lease.token
+        self.plain.handed.clear()
+
+    def check(self) -> None:
+        """Everything that has to be true at any moment."""
+        self.check_messages()
+        self.check_queues()
+        self.check_connections()
+        self.check_figures()
+        self.check_alarm()
+        self.check_rows()
+
+    def check_messages(self) -> None:
+        messages, jobs = self.engine.messages, self.plain.jobs
+        assert sorted(m.seq for m in messages.values()) == sorted(jobs), "accepted and not ended"
+        for id, m in messages.items():
+            assert (m.id, view(m)) == (id, view_of(jobs[m.seq]))
+            assert m.attempts <= m.options.max_attempts, "more attempts than the budget has"
+            assert m.attempts < m.options.max_attempts or m.state in (DONE, DEAD)
+        held = [m.lease.token for m in messages.values() if m.lease and m.lease.token]
+        assert len(held) == len(set(held)), "two leases with one token"
+
+    def check_queues(self) -> None:
+        plain = self.plain
+        names = {job.queue for job in plain.jobs.values()} | {pull.queue for pull in plain.pulls}
+        assert set(self.engine.queues) == names | plain.paused, "queues exist while they hold something"
+        for name, q in self.engine.queues.items():
+            ready = plain.ready(name)
+            assert [m.seq for m in q.ready] == [job.seq for job in ready]
+            assert [m.seq for m in reversed(q.ready)] == [job.seq for job in reversed(ready)]
+            assert q.prioritized == sum(job.priority > 0 for job in ready)
+            for state in State:
+                found = {job.seq for job in plain.within(name, state)}
+                assert q.counts[state] == len(found), state.name
+                assert {m.seq for m in q.within(state)} == found
+                assert state is READY or set(q.members[state]) == found
+            pulls = [pull.req for pull in plain.pulls if pull.queue == name]
+            assert [c.req for c in q.ring] == pulls
+            assert q.open == (name not in plain.paused)
+            waits = q.open and self.engine.granting and bool(pulls)
+            assert not (waits and ready), "somebody waits while a message is ready"
+
+    def check_connections(self) -> None:
+        held: dict[int, set[int]] = {}
+        for job in self.plain.jobs.values():
+            if job.conn is not None:
+                held.setdefault(job.conn, set()).add(job.seq)
+        assert {conn: set(by_seq) for conn, by_seq in self.engine.leased_by.items()} == held
+        waiting: dict[int, list[str]] = {}
+        for pull in self.plain.pulls:
+            waiting.setdefault(pull.conn, []).append(pull.req)
+        found = {conn: [c.req for c in pulls] for conn, pulls in self.engine.waiting.items()}
+        assert found == waiting
+
+    def check_figures(self) -> None:
+        counters = {name: n for name, n in asdict(self.engine.counters).items() if n}
+        assert counters == {name: n for name, n in self.plain.counters.items() if n}
+        finished = self.engine.finished
+        assert (finished.count, finished.size_bytes) == (len(self.plain.done), self.plain.bytes())
+        assert self.engine.seq >= max(self.plain.jobs, default=0)
+
+    def check_alarm(self) -> None:
+        wake, moments = clock.next_wake(self.engine), list(self.moments())
+        if self.plain.done and self.rules.retention:
+            oldest = self.plain.done[0].finished + self.rules.retention
+            moments.append(max(self.now, oldest) + SWEEP)
+        assert not moments or (wake is not None and wake <= min(moments)), "the alarm is late"
+
+    def check_rows(self) -> None:
+        """What is not on its way to the rows is there already."""
+        flying = self.flight.rows if self.flight else {}
+        by_seq = {m.seq: m for m in self.engine.messages.values()}
+        for seq in (by_seq.keys() | self.rows.keys() | flying.keys()) - self.pending.keys():
+            row = flying[seq] if seq in flying else self.rows.get(seq)
+            m = by_seq.get(seq)
+            assert (m is None) == (row is None), "came or went unnoticed by the rows"
+            if m is not None and row is not None:
+                assert written(row_of(m), m) == written(row, m), "changed unnoticed by the rows"
+
+
+def listen(timers: Timers, heard: list[Any]) -> None:
+    """Note who rings: messages by seq, pulls by request, the sweep as None."""
+    due = timers.due
+
+    def noted(now: int) -> Iterator[Any]:
+        for owner in due(now):
+            heard.append(getattr(owner, "seq", getattr(owner, "req", None)))
+            yield owner
+
+    timers.due = noted  # type: ignore[method-assign]
+
+
+def said(verb: Callable[..., bool], *args: Any, **options: Any) -> str:
+    """Return what a verb answered, or the name of its refusal."""
+    try:
+        return str(verb(*args, **options))
+    except AboutMessage as refused:
+        return type(refused).__name__
+
+
+def view(m: Message) -> dict[str, object]:
+    """What is promised about a message, as plain values."""
+    run, lease = m.run, m.lease
+    return {
+        "state": m.state,
+        "due": m.due,
+        "attempts": m.attempts,
+        "leases": m.leases,
+        "lease": None if lease is None else (lease.token, lease.conn, lease.until, lease.renewals),
+        "runs": (run.started, run.heartbeat) if run is not None and lease is not None else None,
+        "stalls": run.stalls if run else 0,
+        "interruptions": run.interruptions if run else 0,
+        "retired": run.retired if run else None,
+        "end": (run.error, run.cause, run.result, run.finished) if run else (None, None, None, 0),
+    }
+
+
+def view_of(job: Job) -> dict[str, object]:
+    """The same of a job of the plain server."""
+    leased = job.state is LEASED
+    return {
+        "state": job.state,
+        "due": job.due,
+        "attempts": job.attempts,
+        "leases": job.leases,
+        "lease": (job.token, job.conn, job.until, job.renewals) if leased else None,
+        "runs": (job.started, job.heartbeat) if leased else None,
+        "stalls": job.stalls,
+        "interruptions": job.interruptions,
+        "retired": job.retired,
+        "end": (job.error, job.cause, job.result, job.finished),
+    }
+
+
+def row_of(m: Message) -> Row | None:
+    return None if m.state is GONE else Row(m.seq, encode_head(m), m.body)
+
+
+def written(row: Row | None, m: Message) -> Row | None:
+    """A row without what need not be written: a result dropped for space, the last start shown."""
+    assert row is not None, "a living message has a row"
+    stored = decode(row)
+    recovery.show_last_start(stored)
+    if stored.run is not None and m.run is not None and m.run.result is None:
+        stored.run.result = None
+    return row_of(stored)
+
+
+def copy(job: Job | None) -> Job | None:
+    return None if job is None else replace(job)
+
+
+def put(kept: dict[Any, Any], changes: dict[Any, Any]) -> None:
+    """Bring a dictionary up to date; None forgets a key."""
+    for key, value in changes.items():
+        if value is None:
+            kept.pop(key, None)
+        else:
+            kept[key] = value

@@ -46,7 +46,7 @@ def lease_grace() -> float:
 
 def room(megabytes: int) -> int:
     """Bytes by which a server may grow; the reference's collector takes its time."""
-    return megabytes * (1 << 20) * (1 if is_own() else 8)
+    return megabytes * (1 << 20) * (1 if is_own() else 16)
 
 
 def figure(name: str, *, short: int, long: int) -> int:

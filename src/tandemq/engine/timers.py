@@ -18,6 +18,7 @@ from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 LINES = 4
+FAR = 1 << 62  # later than any deadline
 SLACK = 2048  # timers that are not worth a sweep
 
 
@@ -39,6 +40,7 @@ class Timers:
         self._n = 0
         self._size = 0
         self._sweep_at = SLACK
+        self.nearest = FAR  # of those set since whoever sleeps until then has looked
 
     def __len__(self) -> int:
         """Return how many timers are held, dead ones among them."""
@@ -48,6 +50,8 @@ class Timers:
         """Ring ``owner`` at ``when``, if it is still of its present generation then."""
         self._n = n = self._n + 1
         self._size += 1
+        if when < self.nearest:
+            self.nearest = when
         timer = (when, n, owner, owner.gen)
         for line in self._lines:
             if not line or line[-1][0] <= when:

@@ -26,7 +26,7 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_half_frame", "_muted", "backlog", "call", "failed_logins", "id", "limiter", "out",
-        "runtime", "session", "stuck", "transport", "trusted", "waiting",
+        "runtime", "session", "stuck", "transport", "trusted", "waiting", "window",
     )  # fmt: skip
 
     def __init__(self, runtime: Runtime, id: int) -> None:
@@ -38,6 +38,7 @@ class Connection(asyncio.Protocol):
         self.failed_logins = 0
         self.call = Call(runtime.engine, runtime, self)
         self.out: list[bytes] = []  # frames to be written at the end of this turn
+        self.window = settings.in_flight
         self.waiting = 0  # pulls that wait: each takes a place of the window
         self.backlog: deque[Any] = deque()  # what came while the window was full
         self.stuck = False  # the peer does not read
@@ -59,11 +60,10 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         items = self.session.receive(data)
+        if self._half_frame is not None or self.session.mid_frame:
+            self._watch(restart=bool(items))
         if items:
-            self._watch(restart=True)
             self.runtime.received(self, items)
-        else:
-            self._watch(restart=False)
 
     def eof_received(self) -> None:
         """A peer that sends no more is gone: nothing could be answered in its name."""
@@ -86,7 +86,7 @@ class Connection(asyncio.Protocol):
     @property
     def busy(self) -> bool:
         """No request may start now: the window is full, or the peer does not read its answers."""
-        return self.waiting >= self.runtime.settings.in_flight or self.stuck
+        return self.waiting >= self.window or self.stuck
 
     def postpone(self, items: list[Any]) -> None:
         """Keep requests until there is room, and read no further if there are many."""

@@ -24,6 +24,7 @@ from tandemq.engine import clock, consume, control, recovery
 from tandemq.engine.core import Engine
 from tandemq.engine.finished import Rules
 from tandemq.engine.ids import Uuid7
+from tandemq.engine.timers import FAR
 from tandemq.model.errors import (
     BadCredentials,
     Overloaded,
@@ -178,7 +179,7 @@ class Runtime:
         call = connection.call
         call.now = now = now_ms()
         for i, item in enumerate(items):
-            if connection.busy:
+            if connection.waiting >= connection.window:
                 connection.postpone(items[i:])
                 return
             try:
@@ -253,10 +254,11 @@ class Runtime:
 
     def _begin_turn(self) -> None:
         """Do what is due, and see to it that this turn has an end."""
-        if not self._turning:
-            self._turning = True
-            self.meter.turn_began()
-            self.loop.call_soon(self._end_turn)
+        if self._turning:
+            return
+        self._turning = True
+        self.meter.turn_began()
+        self.loop.call_soon(self._end_turn)
         now = now_ms()
         if (step := self._watch.step(now)) is not None:
             log.warning("the clock was set by %d ms; leases and waits move with it", step)
@@ -299,6 +301,9 @@ class Runtime:
 
     def _set_alarm(self) -> None:
         """Wake for the next deadline; an alarm that rings too early is cheaper than a new one."""
+        if self._alarm is not None and self.engine.timers.nearest >= self._alarm_at:
+            return
+        self.engine.timers.nearest = FAR
         wake = clock.next_wake(self.engine)
         if wake is None or (self._alarm is not None and self._alarm_at <= wake):
             return

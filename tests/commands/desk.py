@@ -1,0 +1,158 @@
+"""A counter at which commands are handed in: a real engine, a fixed clock, no server around it.
+
+A desk reads frames as the session does, or always on its tolerant path, so that each test can be
+run both ways; answers come back as an independent decoder sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import msgpack
+from tests.support.wire import UNDEFINED, frame, wire_form
+
+from tandemq.commands.call import LATER, Call, Pulled
+from tandemq.commands.table import BY_REQUEST
+from tandemq.engine import clock, consume
+from tandemq.engine.core import Engine
+from tandemq.engine.ids import Uuid7
+from tandemq.model.body import holds_wide_integer
+from tandemq.model.errors import TandemqError
+from tandemq.wires.bunqueue import session
+from tandemq.wires.bunqueue.session import Refusal, Session
+
+NOW = 1_700_000_000_000
+WAYS = ("typed", "tolerant")
+
+Answer = dict[str, Any]
+
+
+class Host:
+    """What commands ask of a server, without one."""
+
+    def __init__(self) -> None:
+        self.token = "open sesame"
+        self.failed: str | None = None
+
+    def check_token(self, token: str) -> bool:
+        return token == self.token
+
+    def stats(self) -> dict[str, float]:
+        return {"uptime": 12.5, "pushPerSec": 3.0, "pullPerSec": 2.0, "loopLagMs": 0.25}
+
+    def storage(self) -> dict[str, Any]:
+        failed = self.failed
+        since = None if failed is None else float(NOW)
+        return {"diskFull": failed is not None, "error": failed, "since": since}
+
+
+class Desk:
+    """One engine; every answer is checked to hold no integer that a JavaScript peer cannot read."""
+
+    def __init__(self, way: str = "typed") -> None:
+        self.way = way
+        self.now = NOW
+        self.host = Host()
+        self.engine = Engine(new_id=Uuid7(Random(7).randbytes), uniform=lambda: 0.5)
+        self.callers: dict[int, Any] = {}
+        self._session = Session()
+
+    def caller(self, conn: int) -> Any:
+        return self.callers.setdefault(conn, SimpleNamespace(id=conn, trusted=True))
+
+    def read(self, body: bytes) -> Any:
+        if self.way == "tolerant":
+            return session._read_leniently(body)
+        (item,) = Session().receive(frame(body))
+        return item
+
+    def hand_in(self, body: bytes, conn: int = 1) -> bytes:
+        """One frame's body in, the body of its answer out; empty if that comes later."""
+        item = self.read(body)
+        req = item.req if isinstance(item, Refusal) else item.req_id
+        try:
+            if isinstance(item, Refusal):
+                raise item.error
+            call = Call(self.engine, self.host, self.caller(conn), self.now, req)
+            reply = BY_REQUEST[type(item)].run(item, call)
+            if reply is LATER:
+                return b""
+            said = self._session.answer(reply, req)
+        except TandemqError as error:
+            said = self._session.refuse(error, req)
+        return said[4:]
+
+    def ask(self, cmd: str, conn: int = 1, **fields: Any) -> Answer:
+        """The answer as a client decodes it; what is undefined is missing."""
+        return shown(self.hand_in(packed(cmd, **fields), conn))
+
+    def do(self, cmd: str, conn: int = 1, **fields: Any) -> Answer:
+        answer = self.ask(cmd, conn, **fields)
+        assert answer.pop("ok") is True, answer
+        return answer
+
+    def refused(self, cmd: str, conn: int = 1, **fields: Any) -> str:
+        """The error text of a command that must be refused."""
+        answer = self.ask(cmd, conn, **fields)
+        assert answer["ok"] is False, answer
+        return str(answer["error"])
+
+    def waits(self, cmd: str, conn: int = 1, **fields: Any) -> bool:
+        """Hand in a command; whether its answer comes later."""
+        return self.hand_in(packed(cmd, **fields), conn) == b""
+
+    def told(self) -> Iterator[tuple[int, Answer]]:
+        """What was said since the last look to those whose answers came later."""
+        for conn, (req, many, owned), messages in self.engine.take().effects:
+            yield conn, shown(self._session.answer(Pulled(messages, many, owned), req)[4:])
+
+    def later(self, ms: int) -> None:
+        """Time passes, and what is due is done."""
+        self.now += ms
+        clock.tick(self.engine, self.now)
+
+    def disconnect(self, conn: int = 1) -> None:
+        self.engine.workers.disconnected(conn)
+        consume.disconnect(self.engine, conn, self.now)
+
+    def push(self, queue: str = "q", data: Any = 1, **options: Any) -> str:
+        return str(self.do("PUSH", queue=queue, data=data, **options)["id"])
+
+    def pull(self, queue: str = "q", **options: Any) -> Answer:
+        return self.do("PULL", queue=queue, **{"owner": "w", **options})
+
+    def job(self, id: str) -> Answer:
+        job: Answer = self.do("GetJob", id=id)["job"]
+        return job
+
+    def state(self, id: str) -> str:
+        return str(self.do("GetState", id=id)["state"])
+
+    def active(self, queue: str = "q", **options: Any) -> tuple[str, str]:
+        """A job that is leased: its id and its token."""
+        id = self.push(queue, **options)
+        answer = self.pull(queue)
+        assert answer["job"]["id"] == id
+        return id, answer["token"]
+
+
+def packed(cmd: str, **fields: Any) -> bytes:
+    return msgpack.packb(wire_form({"cmd": cmd, **fields}), use_bin_type=True)
+
+
+def shown(body: bytes) -> Answer:
+    assert body, "the answer comes later"
+    assert not holds_wide_integer(body), body
+    found: Answer = without_undefined(msgpack.unpackb(body, raw=False, strict_map_key=False))
+    return found
+
+
+def without_undefined(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: without_undefined(v) for k, v in value.items() if v != UNDEFINED}
+    if isinstance(value, list):
+        return [without_undefined(item) for item in value]
+    return value
