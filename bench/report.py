@@ -6,7 +6,7 @@ from collections import defaultdict
 from statistics import median
 
 from driver import Figures
-from steps import BARS, Step
+from steps import ALONE, BARS, Step
 
 MODES = ("memory", "file")
 TITLES = {
@@ -81,6 +81,19 @@ class Table:
         ]
         return [f"{name} failed on {server}: {why}" for name, server, why in pairs if why]
 
+    def notes(self) -> list[str]:
+        """What failed, and which pipelined steps beanstalkd still does for less."""
+        piped = [step.name for step in self.steps if step.beanstalk and step.beanstalk != ALONE]
+        dearer = [
+            name
+            for name in piped
+            if (ours := self.values(name, "ours", "cpu_us_per_job"))
+            and (theirs := self.values(name, "beanstalkd", "cpu_us_per_job"))
+            and median(ours) >= median(theirs)
+        ]
+        said = [f"Pipelined, but dearer than beanstalkd: {', '.join(dearer)}."] if dearer else []
+        return self.failures() + said
+
     def _row(self, step: Step) -> tuple[str, ...]:
         name, ratio, ratios, bar = step.name, *self._against(step.name)
         return (
@@ -130,12 +143,12 @@ def as_text(table: Table) -> str:
         ).rstrip()
         for row in rows
     ]
-    return "\n".join([TITLES[table.mode].replace("`", ""), *lines, *table.failures()])
+    return "\n".join([TITLES[table.mode].replace("`", ""), *lines, *table.notes()])
 
 
 def as_markdown(table: Table) -> str:
     """The same for README.md."""
     ruler = ("---", *["--:"] * (len(HEADS) - 1))
     lines = ["| " + " | ".join(row) + " |" for row in (HEADS, ruler, *table.rows())]
-    failures = [f"\n{text}" for text in table.failures()]
-    return "\n".join([f"### {TITLES[table.mode]}\n", *lines, *failures])
+    notes = [f"\n{text}" for text in table.notes()]
+    return "\n".join([f"### {TITLES[table.mode]}\n", *lines, *notes])

@@ -14,7 +14,7 @@ from types import TracebackType
 
 from driver import SCRATCH, pinned
 
-REFERENCE = "bunqueue@2.9.5"
+REFERENCE = ("bunqueue@2.9.5", "bun@1.4.5")  # the versions that the tests use too
 STEERS_THE_BENCH = ("TANDEMQ_SHARED", "TANDEMQ_INTEROP_NODE")
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
@@ -196,14 +196,14 @@ def reference_folder() -> Path:
     """Where the reference is installed: as TANDEMQ_INTEROP_NODE says, else put there now."""
     named = os.environ.get("TANDEMQ_INTEROP_NODE")
     folder = Path(named).resolve() if named else SCRATCH / "reference"
-    if not (folder / "node_modules" / "bunqueue").is_dir():
+    if not all((folder / "node_modules" / name).is_dir() for name in ("bun", "bunqueue")):
         if named:
             raise NotAvailable("TANDEMQ_INTEROP_NODE names no folder with bun and bunqueue")
         if not shutil.which("npm"):
             raise NotAvailable("the reference needs npm, or TANDEMQ_INTEROP_NODE")
         folder.mkdir(parents=True, exist_ok=True)
         words = ["npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", str(folder)]
-        done = subprocess.run([*words, REFERENCE, "bun"], capture_output=True, text=True)
+        done = subprocess.run([*words, *REFERENCE], capture_output=True, text=True)
         if done.returncode:
             raise NotAvailable(f"npm could not install the reference: {done.stderr.strip()[-300:]}")
     return folder

@@ -38,7 +38,8 @@ def remark(pytestconfig: pytest.Config) -> Callable[[str], None]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server on a file, shared by the tests of one module that leave it as they found it."""
-    with Server(tmp_path_factory.mktemp("server")) as running:
+    folder = tmp_path_factory.mktemp("server")
+    with Server(folder, environment={"TANDEMQ_LOGIN_LIMIT": "0"}) as running:
         yield running
         assert running.running(), f"the server died:\n{running.log_tail()}"
         if is_own():

@@ -105,7 +105,7 @@ class Plain:
     pulls: list[Pull] = field(default_factory=list)  # first come first
     paused: set[str] = field(default_factory=set)
     done: list[Job] = field(default_factory=list)  # oldest first
-    results: list[Job] = field(default_factory=list)  # oldest first, forgotten ones among them
+    results: list[Job] = field(default_factory=list)  # oldest first
     counters: Counter[str] = field(default_factory=Counter)
     seq: int = 0
     granting: bool = True
@@ -177,6 +177,7 @@ class Plain:
         del self.jobs[job.seq]
         if job.state is DONE:
             self.done.remove(job)
+            self.results = [other for other in self.results if other is not job]
 
     def unlease(self, job: Job) -> None:
         job.token, job.conn, job.span, job.until, job.renewals = None, None, None, 0, 0

@@ -253,7 +253,7 @@ class World:
         self.plain.paused = set(self.saved_paused)
         for queue in sorted(key.removeprefix(control.FACT) for key in keys):
             fact = self.facts.get(control.FACT + queue)
-            control.restore(self.engine, queue, fact)
+            control.restore(self.engine, queue, fact, self.now)
             self.plain.match(queue, self.now)
         self.compare()
 

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable
 
 import pytest
+from tests.hostile.commands import COMMANDS, Lease, given
 from tests.support.patience import eventually
-from tests.support.server import Server, figure, room
-from tests.support.wire import Wire, packed
+from tests.support.server import Server, figure, is_own, room, token
+from tests.support.wire import Lost, Wire, packed
 
 CONNECTIONS = figure("TANDEMQ_TEST_CONNECTIONS", short=2_000, long=100_000)
 RESET = struct.pack("ii", 1, 0)
@@ -123,3 +124,32 @@ def test_a_client_that_reconnects_in_a_loop_disturbs_nobody(
     for each in threads:
         each.join(10)
     assert wire.counts(queue) == {"completed": 100}
+
+
+@pytest.mark.skipif(not is_own(), reason="a promise of this server only")
+def test_a_client_that_guesses_tokens_is_cut_after_ten_guesses(
+    new_server: Callable[..., Server], queue: str
+) -> None:
+    guarded = new_server(environment=token("open-sesame")).start()
+    with guarded.connect() as friend, guarded.connect() as stranger:
+        friend.do("Auth", token="open-sesame")
+        with pytest.raises(Lost):
+            for n in range(11):
+                assert stranger.ask("Auth", token=f"guess {n}")["error"] == "Invalid token"
+        assert friend.push(queue, 1)
+
+
+def test_nothing_but_auth_is_done_for_a_client_without_a_token(
+    new_server: Callable[..., Server], queue: str
+) -> None:
+    guarded = new_server(environment=token("open-sesame")).start()
+    with guarded.connect() as friend, guarded.connect() as stranger:
+        friend.do("Auth", token="open-sesame")
+        job_id = friend.push(queue, 1)
+        lease = Lease(job_id, "token")
+        for cmd, fields in COMMANDS.items():
+            if cmd != "Auth":
+                answer = stranger.ask(cmd, **given(fields(queue, lease)))
+                assert (answer["ok"], answer["error"]) == (False, "Not authenticated"), cmd
+        assert friend.jobs(queue)[0]["id"] == job_id
+        assert friend.counts(queue) == {"waiting": 1}

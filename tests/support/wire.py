@@ -74,6 +74,8 @@ class Wire:
 
     def __init__(self, port: int, *, timeout: float = 20.0, receive_buffer: int = 0) -> None:
         self.timeout = timeout
+        self.unreadable = 0
+        """Frames so far that the official Python client would drop unread."""
         self._numbers = itertools.count(1)
         self._buffer = bytearray()
         self._answers: dict[Any, Answer] = {}
@@ -191,6 +193,14 @@ class Wire:
         self._buffer += chunk
         self._sort_frames()
 
+    def _decoded(self, body: bytes) -> Any:
+        """Read a frame as the official Python client does, and one that it cannot read anyhow."""
+        try:
+            return msgpack.unpackb(body, raw=False)
+        except ValueError:
+            self.unreadable += 1
+            return msgpack.unpackb(body, raw=False, strict_map_key=False, unicode_errors="replace")
+
     def _sort_frames(self) -> None:
         start = 0
         while len(self._buffer) - start >= 4:
@@ -198,10 +208,7 @@ class Wire:
             end = start + 4 + length
             if len(self._buffer) < end:
                 break
-            answer = msgpack.unpackb(
-                bytes(self._buffer[start + 4 : end]), raw=False, strict_map_key=False
-            )
-            answer = plain_form(answer)
+            answer = plain_form(self._decoded(bytes(self._buffer[start + 4 : end])))
             req_id = answer.get("reqId") if isinstance(answer, dict) else None
             if isinstance(req_id, str):
                 self._answers[req_id] = answer

@@ -105,6 +105,8 @@ def push_many(req: PushMany, call: Call) -> PushedMany:
     if len(jobs) > BATCH_LIMIT:
         raise BadRequest(f"PUSHB takes at most {BATCH_LIMIT} jobs; send {len(jobs)} in parts")
     engine, now = call.engine, call.now
+    if not jobs:  # they would leave a queue behind that holds nothing
+        return PushedMany([])
     try:
         drafts = [_draft(job, queue, now) for job in jobs]
     except BadRequest:

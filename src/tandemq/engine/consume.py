@@ -7,7 +7,7 @@ from tandemq.engine.core import Engine, end_run
 from tandemq.model.message import Message, State
 from tandemq.model.policy import INTERRUPTIONS, lease_of
 
-READY, DEAD = State.READY, State.DEAD
+READY, DEAD, GONE = State.READY, State.DEAD, State.GONE
 
 
 def take(
@@ -21,8 +21,7 @@ def take(
     q = engine.queues.get(queue)
     taken: list[Message] = []
     if q is not None and q.open and engine.granting:
-        pop = q.ready.pop
-        while len(taken) < count and (m := pop()) is not None:
+        while len(taken) < count and (m := engine.next(q, now)) is not None:
             engine.lease(m, conn, span, now)
             taken.append(m)
     return taken
@@ -58,19 +57,25 @@ def disconnect(engine: Engine, conn: int, now: int) -> None:
         q = engine.queues[c.queue]
         q.ring.drop(c)
         engine.tidy(q)
-    for m in list(engine.leased_by.get(conn, {}).values()):
+    held = list(engine.leased_by.get(conn, {}).values())
+    for m in held:
         run, lease = lease_of(m)
         if lease.renewals:
             lease.conn = None
+            engine.touched(m)
         else:
             run.interruptions += 1
             engine.counters.interrupted += 1
             release(engine, m, now)
     engine.leased_by.pop(conn, None)
+    # Only now, so that the best of them go first.
+    for name in dict.fromkeys(m.queue for m in held):
+        if (touched := engine.queues.get(name)) is not None:
+            engine.match(touched, now)
 
 
 def release(engine: Engine, m: Message, now: int) -> None:
-    """Give a leased message back to its old place, uncharged.
+    """Give a leased message back to its old place, uncharged; who calls lets its queue match.
 
     One that took too many connections with it becomes a dead letter instead (ruling 15).
     """
@@ -80,11 +85,10 @@ def release(engine: Engine, m: Message, now: int) -> None:
         m.run.error = f"Connection lost {m.run.interruptions} times while it was running"
         m.run.finished, m.run.cause = now, "worker_lost"
         engine.counters.failed += 1
-        engine.shift(m, "release", DEAD)
+        engine.shift(m, "release", GONE if m.options.remove_on_fail else DEAD)
         return
     m.run.started = 0
     engine.shift(m, "release", READY)
-    engine.match(engine.queues[m.queue], now)
 
 
 def release_all(engine: Engine, now: int) -> None:

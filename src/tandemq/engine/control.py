@@ -33,8 +33,13 @@ def configure(engine: Engine, q: Queue, **changes: object) -> None:
         engine.record(FACT + q.name, msgspec.msgpack.encode(q.settings) if kept else None)
 
 
-def restore(engine: Engine, name: str, fact: bytes | None) -> None:
-    """Take settings as they were stored; None is the default."""
+def restore(engine: Engine, name: str, fact: bytes | None, now: int | None = None) -> None:
+    """Take settings as they were stored; None is the default.
+
+    ``now`` lets those who wait have what a pause kept from them; at start nobody waits yet.
+    """
     q = engine.queue(name)
     q.settings = _decode(fact) if fact is not None else NO_SETTINGS
+    if now is not None:
+        engine.match(q, now)
     engine.tidy(q)

@@ -19,7 +19,7 @@ from tandemq.engine.timers import Timers
 from tandemq.engine.workers import Workers
 from tandemq.model.message import Lease, Message, Run, State, Step
 from tandemq.model.outcome import Outcome, Reply
-from tandemq.model.policy import HISTORY, looks_again
+from tandemq.model.policy import HISTORY, expires, looks_again
 
 NEW, LEASED, DONE, GONE = State.NEW, State.LEASED, State.DONE, State.GONE
 
@@ -71,13 +71,14 @@ class Engine:
 
     # -- movements -----------------------------------------------------------------------------
 
-    def shift(self, m: Message, verb: str, to: State) -> None:
+    def shift(self, m: Message, verb: str, to: State, *, popped: bool = False) -> None:
         """Take a message along an edge of its life and keep every index of it true.
 
-        Only ``lease`` leads to the state LEASED.
+        Only ``lease`` leads to the state LEASED. ``popped`` says that its entry was just taken out
+        of the ready order.
         """
         q = self.queues[m.queue]
-        self._leave(m, q)
+        self._leave(m, q, popped)
         move(m, verb, to)
         if to is GONE:
             self._changed[m.seq] = m
@@ -104,8 +105,8 @@ class Engine:
         if (at := looks_again(m)) is not None:
             self.timers.set(m, at)
 
-    def _leave(self, m: Message, q: Queue) -> None:
-        q.leave(m)
+    def _leave(self, m: Message, q: Queue, popped: bool = False) -> None:
+        q.leave(m, popped)
         if m.lease is not None:
             conn = m.lease.conn
             if conn is not None:
@@ -175,11 +176,20 @@ class Engine:
             m.lease = Lease(self.new_id(now), now + span, span, conn)
         self.enter(m, q)
 
+    def next(self, q: Queue, now: int) -> Message | None:
+        """Take out the message whose turn it is; those past their time to live go on the way."""
+        while (m := q.ready.pop()) is not None:
+            if m.options.ttl is None or expires(m) > now:  # type: ignore[operator]  # it has one
+                return m
+            self.counters.expired += 1
+            self.shift(m, "expire", GONE, popped=True)
+        return None
+
     def match(self, q: Queue, now: int) -> None:
         """Bind ready messages to willing consumers until one side has nothing left."""
         while q.ready and q.open and self.granting and (c := q.ring.first()) is not None:
             taken: list[Message] = []
-            while len(taken) < c.prefetch and (m := q.ready.pop()) is not None:
+            while len(taken) < c.prefetch and (m := self.next(q, now)) is not None:
                 self.lease(m, None if c.detach else c.conn, c.span, now)
                 taken.append(m)
             if taken:

@@ -6,12 +6,12 @@ together they hold at most ``keep_done_bytes``. With ``retention`` they also go 
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tandemq.model.message import Message, State
+from tandemq.model.message import Message
 
 if TYPE_CHECKING:
     from tandemq.engine.core import Engine
@@ -29,9 +29,6 @@ class Rules(Struct, frozen=True):
     done_progress: float | None = None  # what a completed message reports; None: its last value
 
 
-Entry = tuple[int, Message]  # generation and message; stale when the message has moved on
-
-
 class Finished:
     """The completed messages, oldest first."""
 
@@ -39,23 +36,25 @@ class Finished:
         self.rules = rules
         self.gen = 0
         self.wound = False  # a sweep by age will come
-        self.count = 0
         self.size_bytes = 0
-        self._line: deque[Entry] = deque()
-        self._with_result: deque[Entry] = deque()
+        self._all: OrderedDict[int, Message] = OrderedDict()
+        self._with_result: OrderedDict[int, Message] = OrderedDict()
+
+    @property
+    def count(self) -> int:
+        return len(self._all)
 
     def add(self, m: Message) -> None:
-        entry = (m.gen, m)
-        self.count += 1
+        self._all[m.seq] = m
         self.size_bytes += len(m.body)
-        self._line.append(entry)
         if m.run is not None and m.run.result is not None:
             self.size_bytes += len(m.run.result)
-            self._with_result.append(entry)
+            self._with_result[m.seq] = m
 
     def remove(self, m: Message) -> None:
-        self.count -= 1
         self.size_bytes -= _size(m)
+        del self._all[m.seq]
+        self._with_result.pop(m.seq, None)
 
     def keep_bounds(self, engine: Engine, now: int) -> None:
         """Look after the bounds; nearly always there is nothing to do."""
@@ -73,23 +72,22 @@ class Finished:
         """Forget what is beyond the bounds."""
         rules = self.rules
         while len(self._with_result) > rules.keep_results:
-            gen, m = self._with_result.popleft()
-            if m.gen == gen and m.run is not None:
-                before = _size(m)
-                m.run.result = None
-                self.size_bytes += _size(m) - before
+            _, m = self._with_result.popitem(last=False)
+            self.size_bytes -= _size(m)
+            m.run.result = None  # type: ignore[union-attr]  # where a result is, there is a run
+            self.size_bytes += _size(m)
         while self.count > rules.keep_done or self.size_bytes > rules.keep_done_bytes:
-            self._forget_oldest(engine)
+            engine.forget(self._oldest())
 
     def sweep(self, engine: Engine, now: int) -> None:
         """Forget what is older than the retention, and look again later."""
         self.wound = False
         limit = now - self.rules.retention
-        while self._line:
-            gen, m = self._line[0]
-            if m.gen == gen and m.run is not None and m.run.finished > limit:
+        while self._all:
+            oldest = self._oldest()
+            if oldest.run is not None and oldest.run.finished > limit:
                 break
-            self._forget_oldest(engine)
+            engine.forget(oldest)
         self.wind(engine, now)
 
     def wind(self, engine: Engine, now: int) -> None:
@@ -98,10 +96,8 @@ class Finished:
             self.wound = True
             engine.timers.set(self, now + min(SWEEP, self.rules.retention))
 
-    def _forget_oldest(self, engine: Engine) -> None:
-        gen, m = self._line.popleft()
-        if m.gen == gen and m.state is State.DONE:
-            engine.forget(m)
+    def _oldest(self) -> Message:
+        return next(iter(self._all.values()))
 
 
 def _size(m: Message) -> int:

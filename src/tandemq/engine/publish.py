@@ -35,6 +35,8 @@ def publish(engine: Engine, m: Message, now: int) -> Message:
     accepted = _accept(engine, q, m, now)
     if q.ring:
         engine.match(q, now)
+    elif accepted is not m:
+        engine.tidy(q)
     return accepted
 
 
@@ -49,6 +51,8 @@ def publish_all(engine: Engine, queue: str, drafts: list[Message], now: int) -> 
     accepted = [_accept(engine, q, m, now) for m in drafts]
     if q.ring:
         engine.match(q, now)
+    else:
+        engine.tidy(q)  # all of them may live in another queue
     return accepted
 
 

@@ -35,6 +35,7 @@ def resume(engine: Engine, now: int) -> int:
         else:
             retry_later(engine, m, now)
             run.started = started
+    engine.finished.keep_bounds(engine, now)
     return len(held)
 
 
@@ -57,5 +58,6 @@ def roll_back(
     back = list(stored)
     for m in back:
         engine.admit(m)
-    for name in {m.queue for m in back}:
+    for name in dict.fromkeys(m.queue for m in back):
         engine.match(engine.queues[name], now)
+    engine.finished.keep_bounds(engine, now)

@@ -4,6 +4,9 @@ While one batch is being written by the writer thread the next one grows; no tim
 when idle. A message that changed several times in between is written once, one that came and went
 not at all. If a batch fails, nothing of it and nothing that grew on it is announced: the owner is
 told to undo it, and everybody concerned gets a refusal.
+
+A lease promises nothing that a crash could break, so leases are written behind: only those that
+have lasted for a while, and together.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from tandemq.model.outcome import Outcome
 from tandemq.stores.base import Batch, Row, Store, StoreFailed
 from tandemq.stores.rows import encode_head
 
-GONE = State.GONE
+LEASED, GONE = State.LEASED, State.GONE
+BEHIND = 0.1  # s that a lease may last before it is written: most end sooner and never are
 
 Held = Any  # whatever the owner releases or refuses; never looked into
 
@@ -45,6 +49,8 @@ class Committer:
         self._always_sync = always_sync
         self._changed: dict[int, Message] = {}
         self._facts: dict[str, bytes | None] = {}
+        self._leases: dict[int, Message] = {}  # nobody waits until these are kept
+        self._behind: asyncio.TimerHandle | None = None
         self._held: list[Held] = []
         self._flying: Flight | None = None
         self._jobs: SimpleQueue[Batch | None] = SimpleQueue()
@@ -61,15 +67,31 @@ class Committer:
 
     def add(self, outcome: Outcome, held: list[Held]) -> None:
         """Take what changed, and the answers that must wait until it is kept."""
-        changed = self._changed
+        changed, leases = self._changed, self._leases
         for seq, m in outcome.changed.items():
-            # What came and went inside one group need not be written at all.
-            if m.state is GONE and not m.stored:
-                changed.pop(seq, None)
+            if not m.stored:
+                # What came and went inside one group need not be written at all.
+                if m.state is GONE:
+                    changed.pop(seq, None)
+                else:
+                    changed[seq] = m
+            elif m.state is LEASED and seq not in changed:
+                leases[seq] = m
             else:
                 changed[seq] = m
+                leases.pop(seq, None)
+        if leases and self._behind is None:
+            self._behind = self._loop.call_later(BEHIND, self._catch_up)
         self._facts.update(outcome.facts)
         self._held += held
+        if self._flying is None:
+            self._fly()
+
+    def _catch_up(self) -> None:
+        """Write the leases that have lasted: a crash must know of them to charge an attempt."""
+        self._behind = None
+        self._changed.update(self._leases)
+        self._leases = {}
         if self._flying is None:
             self._fly()
 
@@ -140,6 +162,8 @@ class Committer:
     async def close(self) -> None:
         """Write what is pending and end the writer thread."""
         await self.drained()
+        if self._behind is not None:
+            self._behind.cancel()
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tandemq.model import errors as e
-from tandemq.wires.bunqueue.lenient import js_text
 
 # None: the error's own text is meant for the peer.
 BUNQUEUE: dict[type[e.TandemqError], str | None] = {
@@ -32,4 +31,4 @@ def in_bunqueue(exc: BaseException) -> str:
     words = BUNQUEUE[type(exc) if isinstance(exc, e.TandemqError) else e.TandemqError]
     if words is None:
         return str(exc)
-    return words.format(exc, **{name: js_text(value) for name, value in vars(exc).items()})
+    return words.format(exc, **vars(exc))

@@ -28,6 +28,8 @@ const worker = new Worker(
   },
   { connection, pollTimeout: 1000 }
 );
+worker.on('error', (error: Error) => console.error('worker:', error.message));
+await worker.waitUntilReady();
 await Bun.sleep(300);
 found.deliveredWhilePaused = delivered.length;
 await queue.resume();

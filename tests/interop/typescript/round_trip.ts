@@ -16,6 +16,8 @@ const workers = [1, 2].map(() => {
   return worker;
 });
 
+await Promise.all(workers.map((worker) => worker.waitUntilReady()));
+
 const ids: Record<string, number> = {};
 const half = Math.floor(size / 2);
 for (let start = 0; start < half; start += 200) {
