@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Pushed, PushedMany
 from tandemq.commands.table import ABSENT, Permission, Request, command
-from tandemq.engine.publish import draft, publish, publish_all
+from tandemq.engine.publish import publish, publish_all
 from tandemq.model import body
 from tandemq.model.errors import BadRequest, NotSupported
 from tandemq.model.message import DEFAULTS, Message, Options
@@ -129,25 +129,16 @@ def _draft(job: Job, queue: str, now: int) -> Message:
     if name is UNSET:
         split = body.split_legacy_name(data)
         name, data = ("default", data) if split is None else (check.job_name(split[0]), split[1])
-    id = job.job_id or job.custom_id
+    # What is left of a job without its data and name tells, in one comparison, whether it asks
+    # for anything at all; most members of batches do not.
+    job.data, job.name = ABSENT, UNSET
+    if job == _PLAIN_JOB:
+        return Message("", queue, name, data, 0, now, now)
+    id, stamp = job.job_id or job.custom_id or "", job.timestamp
+    created = int(stamp) if stamp is not None and abs(stamp) < MOMENT else now
+    due = created + int(job.delay or 0)
     options = _options(job, bool(id))
-    if job.timestamp is None and not job.delay:
-        return Message(id or "", queue, name, data, 0, now, now, job.priority or 0, options)
-    return draft(
-        queue,
-        name,
-        data,
-        now,
-        job.priority or 0,
-        int(job.delay or 0),
-        options,
-        id,
-        _moment(job.timestamp),
-    )
-
-
-def _moment(stamp: float | None) -> int | None:
-    return int(stamp) if stamp is not None and abs(stamp) < MOMENT else None
+    return Message(id, queue, name, data, 0, created, due, job.priority or 0, options)
 
 
 def check_data(data: bytes) -> None:
@@ -171,7 +162,8 @@ _asked = attrgetter(
     "remove_on_complete", "remove_on_fail", "stall_timeout", "stack_trace_limit", "keep_logs",
     "size_limit", "tags", *LATER,
 )  # fmt: skip
-_PLAIN = _asked(Job())
+_PLAIN_JOB = Job()
+_PLAIN = _asked(_PLAIN_JOB)
 _shared: tuple[dict[Any, Options], dict[Any, Options]] = ({}, {})
 
 

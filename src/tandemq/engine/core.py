@@ -21,7 +21,13 @@ from tandemq.model.message import Lease, Message, Run, State, Step
 from tandemq.model.outcome import Outcome, Reply
 from tandemq.model.policy import HISTORY, expires, looks_again
 
-NEW, LEASED, DONE, GONE = State.NEW, State.LEASED, State.DONE, State.GONE
+NEW, READY, LEASED, DONE, GONE = (
+    State.NEW,
+    State.READY,
+    State.LEASED,
+    State.DONE,
+    State.GONE,
+)
 
 
 class Engine:
@@ -90,32 +96,53 @@ class Engine:
 
     def enter(self, m: Message, q: Queue) -> None:
         """Index a message under its present state, and set its timer."""
-        self._changed[m.seq] = m
-        q.enter(m)
-        state = m.state
-        if state is LEASED:
-            conn = m.lease.conn  # type: ignore[union-attr]  # a leased message has a lease
-            if conn is not None:
-                held = self.leased_by.get(conn)
-                if held is None:
-                    held = self.leased_by[conn] = {}
-                held[m.seq] = m
-        elif state is DONE:
-            self.finished.add(m)
+        state, seq = m.state, m.seq
+        self._changed[seq] = m
+        if state is READY:
+            q.ready.push(m)
+            if m.priority > 0:
+                q.prioritized += 1
+            if m.options.ttl is None:
+                return
+        else:
+            q.members[state][seq] = m
+            if state is DONE:
+                self.finished.add(m)
+                return
+            if state is LEASED:
+                self._hold(m)
         if (at := looks_again(m)) is not None:
             self.timers.set(m, at)
 
     def _leave(self, m: Message, q: Queue, popped: bool = False) -> None:
-        q.leave(m, popped)
-        if m.lease is not None:
-            conn = m.lease.conn
-            if conn is not None:
-                held = self.leased_by[conn]
-                del held[m.seq]
-                if not held:
-                    del self.leased_by[conn]
-        elif m.state is DONE:
+        state = m.state
+        if state is READY:
+            if not popped:
+                q.ready.left()
+            if m.priority > 0:
+                q.prioritized -= 1
+            return
+        del q.members[state][m.seq]
+        if state is LEASED:
+            self._let_go(m)
+        elif state is DONE:
             self.finished.remove(m)
+
+    def _hold(self, m: Message) -> None:
+        conn = m.lease.conn  # type: ignore[union-attr]  # a leased message has a lease
+        if conn is not None:
+            held = self.leased_by.get(conn)
+            if held is None:
+                held = self.leased_by[conn] = {}
+            held[m.seq] = m
+
+    def _let_go(self, m: Message) -> None:
+        conn = m.lease.conn  # type: ignore[union-attr]  # a leased message has a lease
+        if conn is not None:
+            held = self.leased_by[conn]
+            del held[m.seq]
+            if not held:
+                del self.leased_by[conn]
 
     def admit(self, m: Message) -> None:
         """Take in a message as it was stored, in whatever state that is."""
@@ -168,7 +195,8 @@ class Engine:
         m.leases += 1
         self.counters.pulled += 1
         q = self.queues[m.queue]
-        q.leave(m, popped=True)
+        if m.priority > 0:
+            q.prioritized -= 1
         move(m, "lease", LEASED)
         if span is None:
             m.lease = Lease(None, 0, 0, conn)
@@ -211,7 +239,11 @@ class Engine:
         self._facts[key] = value
 
     def take(self) -> Outcome:
-        """Hand over what changed and what must be said since the last call."""
+        """Hand over what changed and what must be said since the last call.
+
+        What has ended is kept within its bounds here, once for all that ended meanwhile.
+        """
+        self.finished.keep_bounds(self)
         outcome = Outcome(self._changed, self._facts, self._effects)
         self._changed, self._facts, self._effects = {}, {}, []
         self.owes_sync = False

@@ -16,8 +16,6 @@ from tandemq.model.message import Message
 if TYPE_CHECKING:
     from tandemq.engine.core import Engine
 
-SWEEP = 1_000  # ms between looks at the age of completed messages
-
 
 class Rules(Struct, frozen=True):
     """Bounds and choices of the whole engine."""
@@ -56,28 +54,18 @@ class Finished:
         del self._all[m.seq]
         self._with_result.pop(m.seq, None)
 
-    def keep_bounds(self, engine: Engine, now: int) -> None:
-        """Look after the bounds; nearly always there is nothing to do."""
-        rules = self.rules
-        if (
-            len(self._with_result) > rules.keep_results
-            or self.count > rules.keep_done
-            or self.size_bytes > rules.keep_done_bytes
-        ):
-            self.trim(engine)
-        if rules.retention:
-            self.wind(engine, now)
-
-    def trim(self, engine: Engine) -> None:
-        """Forget what is beyond the bounds."""
-        rules = self.rules
+    def keep_bounds(self, engine: Engine) -> None:
+        """Forget what is beyond the bounds; nearly always there is nothing to do."""
+        rules, done = self.rules, self._all
         while len(self._with_result) > rules.keep_results:
             _, m = self._with_result.popitem(last=False)
             self.size_bytes -= _size(m)
             m.run.result = None  # type: ignore[union-attr]  # where a result is, there is a run
             self.size_bytes += _size(m)
-        while self.count > rules.keep_done or self.size_bytes > rules.keep_done_bytes:
+        while len(done) > rules.keep_done or self.size_bytes > rules.keep_done_bytes:
             engine.forget(self._oldest())
+        if rules.retention and done and not self.wound:
+            self.wind(engine)
 
     def sweep(self, engine: Engine, now: int) -> None:
         """Forget what is older than the retention, and look again later."""
@@ -88,13 +76,15 @@ class Finished:
             if oldest.run is not None and oldest.run.finished > limit:
                 break
             engine.forget(oldest)
-        self.wind(engine, now)
+        self.wind(engine)
 
-    def wind(self, engine: Engine, now: int) -> None:
+    def wind(self, engine: Engine) -> None:
         """Make sure that a sweep comes while there is something to sweep."""
-        if self.count and not self.wound:
+        if self._all:
+            run = self._oldest().run
+            assert run is not None, "what is completed has run"
             self.wound = True
-            engine.timers.set(self, now + min(SWEEP, self.rules.retention))
+            engine.timers.set(self, run.finished + self.rules.retention)
 
     def _oldest(self) -> Message:
         return next(iter(self._all.values()))

@@ -25,7 +25,7 @@ NO_SETTINGS = Settings()
 
 
 class Queue:
-    """A name, an order, a ring of consumers, settings and counts."""
+    """A name, an order, a ring of consumers, settings; the engine keeps its indexes true."""
 
     __slots__ = ("members", "name", "prioritized", "ready", "ring", "settings")
 
@@ -56,27 +56,6 @@ class Queue:
         if any(self.members) or self.ready or self.ring:
             return False
         return self.settings == NO_SETTINGS
-
-    def enter(self, m: Message) -> None:
-        """Index a message under its present state."""
-        state = m.state
-        if state is READY:
-            self.ready.push(m)
-            if m.priority > 0:
-                self.prioritized += 1
-        else:
-            self.members[state][m.seq] = m
-
-    def leave(self, m: Message, popped: bool = False) -> None:
-        """Take a message out of the index of its present state."""
-        state = m.state
-        if state is READY:
-            if not popped:
-                self.ready.left()
-            if m.priority > 0:
-                self.prioritized -= 1
-        else:
-            del self.members[state][m.seq]
 
     def within(self, state: State) -> Reversible[Message]:
         """Return the messages in ``state``: ready ones in order of delivery, others of arrival."""

@@ -35,7 +35,6 @@ def resume(engine: Engine, now: int) -> int:
         else:
             retry_later(engine, m, now)
             run.started = started
-    engine.finished.keep_bounds(engine, now)
     return len(held)
 
 
@@ -60,4 +59,3 @@ def roll_back(
         engine.admit(m)
     for name in dict.fromkeys(m.queue for m in back):
         engine.match(engine.queues[name], now)
-    engine.finished.keep_bounds(engine, now)

@@ -75,9 +75,12 @@ def ack(
     Raises:
         NotLeased, TokenRequired, WrongToken
     """
-    m, how = claim(engine, id, token)
-    if how is Claim.OVER:
-        return False
+    m = engine.messages.get(id)
+    lease = m.lease if m is not None else None
+    if m is None or lease is None or (lease.token is not None and lease.token != token):
+        m, how = claim(engine, id, token)
+        if how is Claim.OVER:
+            return False
     complete(engine, m, now, result, remove)
     return True
 
@@ -97,7 +100,6 @@ def complete(engine: Engine, m: Message, now: int, result: bytes | None, remove:
     if engine.rules.done_progress is not None:
         run.progress = engine.rules.done_progress
     engine.shift(m, "ack", DONE)
-    engine.finished.keep_bounds(engine, now)
 
 
 def fail(

@@ -103,7 +103,7 @@ class Runtime:
                 always_sync=self.settings.durability == "sync",
             )
             lost = recovery.resume(engine, now_ms())
-            engine.finished.trim(engine)
+            engine.finished.keep_bounds(engine)
             if lost:
                 log.warning("%d jobs were running when the server ended; they run again", lost)
         self._begin_turn()
