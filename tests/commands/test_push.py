@@ -308,7 +308,8 @@ def test_what_this_release_does_not_do_is_refused_by_name(desk: Desk, name: str)
     assert words.endswith("is not supported by this release; leave it out")
     batch = desk.refused("PUSHB", queue="q", jobs=[{"data": 1, name: value}])
     assert batch == f"jobs[0]: {words}"
-    assert desk.push(**{name: None})
+    for nothing in (None, "", [], {}, 0, False):
+        assert desk.push(**{name: nothing})
 
 
 # -- ids -----------------------------------------------------------------------------------------

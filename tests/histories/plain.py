@@ -208,10 +208,9 @@ class Plain:
         job.state, job.finished, job.retired, job.result = DONE, now, None, result
         self.done.append(job)
         self.results += [job] if result is not None else []
-        self.trim()
 
     def trim(self) -> None:
-        """Keep the newest results, the newest jobs, and not too many bytes."""
+        """Keep the newest results, the newest jobs, and not too many bytes: after every step."""
         while len(self.results) > self.rules.keep_results:
             self.results.pop(0).result = None
         while len(self.done) > self.rules.keep_done or self.bytes() > self.rules.keep_done_bytes:
@@ -399,5 +398,4 @@ class Plain:
             if self.strike(job, now, at_max, "Job stalled {} times (recovered at startup)"):
                 self.retry(job, now)
             self.counters["stalled"] = stalled
-        self.trim()
         return len(held)

@@ -7,8 +7,14 @@ it. The last part shows that the machine would notice: engines with a fault do n
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from random import Random
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -21,8 +27,13 @@ from hypothesis.stateful import (
 from tests.histories.world import World
 from tests.support.server import figure
 
-from tandemq.model.message import Options
+from tandemq.engine import clock, consume, recovery, settle
+from tandemq.engine.core import Engine
+from tandemq.engine.ready import Ready
+from tandemq.engine.timers import Timers
+from tandemq.model.message import DEFAULTS, Options, State
 
+ROOT = Path(__file__).parents[2]
 QUEUES = st.sampled_from("ab")
 CONNS = st.integers(1, 3)
 NAMES = st.sampled_from(["", "", "x", "y"])
@@ -87,7 +98,9 @@ class History(RuleBasedStateMachine):
 
     # -- settling
 
-    @rule(n=PICKS, result=st.sampled_from([None, b"", b"r" * 40]), remove=st.sampled_from([0, 0, 1]))
+    @rule(
+        n=PICKS, result=st.sampled_from([None, b"", b"r" * 40]), remove=st.sampled_from([0, 0, 1])
+    )
     def ack(self, n, result, remove) -> None:
         if held := self.held(n):
             assert self.world.ack(*held, result, bool(remove)) == "held"
@@ -103,7 +116,9 @@ class History(RuleBasedStateMachine):
         id, token = self.pick(self.world.ids, n), self.pick(self.world.tokens, k)
         getattr(self.world, verb)(id or "nobody", token or "none")
 
-    @rule(n=PICKS, token=st.sampled_from([None, "", "wrong"]), verb=st.sampled_from(["ack", "fail"]))
+    @rule(
+        n=PICKS, token=st.sampled_from([None, "", "wrong"]), verb=st.sampled_from(["ack", "fail"])
+    )
     def come_with_a_bad_token(self, n, token, verb) -> None:
         getattr(self.world, verb)(self.pick(self.world.ids, n) or "nobody", token)
 
@@ -182,3 +197,183 @@ PACE = settings(
 
 TestHistory = History.TestCase
 TestHistory.settings = PACE
+
+
+# -- the machine itself ----------------------------------------------------------------------------
+
+
+def leases_keep_their_token(patch: pytest.MonkeyPatch) -> None:
+    """A message that is handed out again gets the token it had."""
+    lease, first = Engine.lease, {}
+
+    def reusing(engine, m, conn, span, now):
+        lease(engine, m, conn, span, now)
+        if m.lease.token is not None:
+            m.lease.token = first.setdefault(m.id, m.lease.token)
+
+    patch.setattr(Engine, "lease", reusing)
+
+
+def nobody_is_told_of_what_comes_back(patch: pytest.MonkeyPatch) -> None:
+    """Messages become due without a look at who waits for them."""
+
+    def shifted_only(engine, m, now):
+        if m.state is State.DELAYED and m.due <= now:
+            engine.shift(m, "due", State.READY)
+        else:
+            looked_after(engine, m, now)
+
+    looked_after = clock._message
+    patch.setattr(clock, "_message", shifted_only)
+
+
+def any_token_will_do(patch: pytest.MonkeyPatch) -> None:
+    """Whoever knows the id may fail the message."""
+    claim = settle.claim
+
+    def trusting(engine, id, token):
+        m = engine.messages.get(id)
+        return (m, settle.HELD) if m is not None and m.lease else claim(engine, id, token)
+
+    patch.setattr(settle, "claim", trusting)
+
+
+def renewals_are_not_written(patch: pytest.MonkeyPatch) -> None:
+    """A heartbeat changes the message in memory only."""
+    patch.setattr(Engine, "touched", lambda *_: None)
+
+
+def the_alarm_is_late(patch: pytest.MonkeyPatch) -> None:
+    """Timers ring one millisecond after the deadline."""
+    set_timer = Timers.set
+    patch.setattr(Timers, "set", lambda timers, who, when: set_timer(timers, who, when + 1))
+
+
+def one_attempt_too_many(patch: pytest.MonkeyPatch) -> None:
+    """The budget is looked at before the attempt is charged."""
+    end_attempt = settle.end_attempt
+
+    def generous(engine, m, now, error, **how):
+        m.attempts -= m.attempts == m.options.max_attempts - 1 and not how.get("final")
+        end_attempt(engine, m, now, error, **how)
+
+    patch.setattr(settle, "end_attempt", generous)
+
+
+def interruptions_cost_an_attempt(patch: pytest.MonkeyPatch) -> None:
+    """A broken connection is charged like a failure."""
+    release = consume.release
+
+    def charging(engine, m, now):
+        m.attempts += 1
+        release(engine, m, now)
+
+    patch.setattr(consume, "release", charging)
+
+
+def the_newest_are_not_first(patch: pytest.MonkeyPatch) -> None:
+    """Messages that asked for lifo stand with all others."""
+    push = Ready.push
+
+    def level(ready, m):
+        options, m.options = m.options, DEFAULTS
+        push(ready, m)
+        m.options = options
+
+    patch.setattr(Ready, "push", level)
+
+
+def undone_messages_stay(patch: pytest.MonkeyPatch) -> None:
+    """What a lost batch had made is still there afterwards."""
+    patch.setattr(recovery, "roll_back", lambda engine, touched, stored, now: None)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        leases_keep_their_token,
+        nobody_is_told_of_what_comes_back,
+        any_token_will_do,
+        renewals_are_not_written,
+        the_alarm_is_late,
+        one_attempt_too_many,
+        interruptions_cost_an_attempt,
+        the_newest_are_not_first,
+        undone_messages_stay,
+    ],
+)
+def test_the_machine_finds(fault: Callable[[pytest.MonkeyPatch], None], monkeypatch) -> None:
+    fault(monkeypatch)
+    quick = settings(
+        max_examples=500,
+        stateful_step_count=30,
+        phases=[Phase.generate],
+        derandomize=True,
+        database=None,
+        deadline=None,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(History, settings=quick)
+
+
+# -- equal histories -------------------------------------------------------------------------------
+
+SEED = """
+from tests.histories.test_engine_history import played
+print(played(7))
+"""
+
+
+def played(seed: int, steps: int = 400) -> str:
+    """Play a history by the dice and return a digest of all that was said and changed."""
+    dice = Random(seed)
+    world = World()
+    names = ["", "", "x", "y"]
+    for _ in range(steps):
+        held = [(m.id, m.lease.token) for m in world.engine.messages.values() if m.lease]
+        match dice.randrange(10):
+            case 0 | 1 | 2:
+                world.publish(
+                    dice.choice("ab"),
+                    id=dice.choice(names),
+                    priority=dice.randrange(2),
+                    delay=dice.choice([0, 700]),
+                    options=Options(backoff=dice.choice([0, 500]), lifo=dice.random() < 0.3),
+                )
+            case 3 | 4:
+                span, wait = dice.choice([None, 900]), dice.choice([0, 2_000])
+                world.take(dice.choice("ab"), dice.randrange(3), 2, span, wait=wait)
+            case 5 if held:
+                world.ack(*dice.choice(held))
+            case 6 if held:
+                world.fail(*dice.choice(held))
+            case 7:
+                world.disconnect(dice.randrange(3))
+            case 8:
+                dice.choice([world.commit, world.lose_batch, world.crash])()
+            case _:
+                world.later(dice.choice([1, 500, 6_000]))
+    return sha256(repr(world.log).encode()).hexdigest()
+
+
+def test_equal_histories_have_equal_outcomes() -> None:
+    assert played(1) == played(1)
+    assert played(1) != played(2)
+
+
+def test_outcomes_do_not_depend_on_the_order_of_a_set() -> None:
+    """Each process hashes strings its own way."""
+    ends = {
+        subprocess.run(
+            [sys.executable, "-c", SEED],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "123"
+    }
+    assert len(ends) == 1

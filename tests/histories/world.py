@@ -16,8 +16,8 @@ from tests.histories.plain import Job, Plain, Pull
 from tandemq.engine import clock, consume, control, publish, recovery, settle
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine
-from tandemq.engine.finished import SWEEP, Rules
-from tandemq.engine.timers import Timers
+from tandemq.engine.finished import Rules
+from tandemq.engine.timers import FAR, Timers
 from tandemq.model.errors import AboutMessage
 from tandemq.model.message import DEFAULTS, Message, Options, State
 from tandemq.model.outcome import Outcome
@@ -58,6 +58,7 @@ class World:
     def begin(self) -> None:
         """Start with an empty engine and nothing on its way."""
         self.heard: list[Any] = []  # who rang, in order
+        self.alarm = FAR  # when a server would wake
         self.engine = Engine(
             new_id=lambda _: f"id-{next(self.numbers)}", uniform=lambda: 0.5, rules=self.rules
         )
@@ -92,7 +93,10 @@ class World:
             self.now - age if age else None,
         )
         job = Job(0, id, queue, size, draft.created, draft.due, priority, options, State.NEW)
-        got, expected = publish.publish(self.engine, draft, self.now), self.plain.publish(job, self.now)
+        got, expected = (
+            publish.publish(self.engine, draft, self.now),
+            self.plain.publish(job, self.now),
+        )
         assert got.seq == expected.seq, "another message has the id"
         expected.id = got.id
         self.ids += [got.id] if got.id not in self.ids else []
@@ -183,6 +187,9 @@ class World:
     def later(self, ms: int) -> None:
         """Let time pass in one jump, however much becomes due in it."""
         self.now += ms
+        if self.alarm <= self.now:
+            self.alarm = FAR
+            self.engine.timers.nearest = self.now
         clock.tick(self.engine, self.now)
         for who in self.heard:
             if isinstance(who, int):
@@ -198,6 +205,7 @@ class World:
     def set_clock(self, step: int) -> None:
         """Somebody sets the wall clock."""
         self.now += step
+        self.alarm, self.engine.timers.nearest = FAR, self.now
         clock.shift_spans(self.engine, step)
         self.plain.shift_spans(step)
         self.later(0)
@@ -207,6 +215,8 @@ class World:
         for job in self.plain.jobs.values():
             yield from job.deadlines().values()
         yield from (pull.until for pull in self.plain.pulls)
+        if self.plain.done and self.rules.retention:
+            yield self.plain.done[0].finished + self.rules.retention
 
     # -- the store ---------------------------------------------------------------------------------
 
@@ -269,7 +279,6 @@ class World:
         for key, fact in self.facts.items():
             control.restore(self.engine, key.removeprefix(control.FACT), fact)
         lost = recovery.resume(self.engine, self.now)
-        self.engine.finished.keep_bounds(self.engine, self.now)
         assert lost == self.plain.resume(self.now)
         self.later(0)
         return lost
@@ -290,6 +299,7 @@ class World:
         self.heard.clear()
         outcome = self.engine.take()
         assert self.engine.quiet
+        self.plain.trim()
         self.gather(outcome)
         replies = [(r.conn, r.req, [m.seq for m in r.messages]) for r in outcome.effects]
         assert sorted(replies) == sorted(self.plain.replies), "answers to waiting pulls"
@@ -341,7 +351,9 @@ class World:
     def check_queues(self) -> None:
         plain = self.plain
         names = {job.queue for job in plain.jobs.values()} | {pull.queue for pull in plain.pulls}
-        assert set(self.engine.queues) == names | plain.paused, "queues exist while they hold something"
+        assert set(self.engine.queues) == names | plain.paused, (
+            "queues exist while they hold something"
+        )
         for name, q in self.engine.queues.items():
             ready = plain.ready(name)
             assert [m.seq for m in q.ready] == [job.seq for job in ready]
@@ -378,11 +390,14 @@ class World:
         assert self.engine.seq >= max(self.plain.jobs, default=0)
 
     def check_alarm(self) -> None:
-        wake, moments = clock.next_wake(self.engine), list(self.moments())
-        if self.plain.done and self.rules.retention:
-            oldest = self.plain.done[0].finished + self.rules.retention
-            moments.append(max(self.now, oldest) + SWEEP)
-        assert not moments or (wake is not None and wake <= min(moments)), "the alarm is late"
+        """A server sleeps until its alarm, and looks again only when a timer nearer than that is set."""
+        timers = self.engine.timers
+        if timers.nearest < self.alarm:
+            timers.nearest = FAR
+            self.alarm = min(self.alarm, timers.next_wake() or FAR)
+        assert self.alarm <= min(self.moments(), default=FAR), "the alarm is late"
+        wake = clock.next_wake(self.engine)
+        assert (FAR if wake is None else wake) <= min(self.moments(), default=FAR)
 
     def check_rows(self) -> None:
         """What is not on its way to the rows is there already."""

@@ -175,7 +175,7 @@ def _options(job: Job, named: bool) -> Options:
     try:
         options = shared.get(key)
     except TypeError:  # a list or a map among what is not supported
-        options = None
+        return _make_options(job, named)
     if options is None:
         options = _make_options(job, named)
         if len(shared) < SHARED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine, end_run
+from tandemq.engine.endings import ended
 from tandemq.model.message import Message, State
 from tandemq.model.policy import INTERRUPTIONS, lease_of
 
@@ -86,6 +87,7 @@ def release(engine: Engine, m: Message, now: int) -> None:
         m.run.finished, m.run.cause = now, "worker_lost"
         engine.counters.failed += 1
         engine.shift(m, "release", GONE if m.options.remove_on_fail else DEAD)
+        ended(engine, m, now, well=False)
         return
     m.run.started = 0
     engine.shift(m, "release", READY)

@@ -8,6 +8,7 @@ The engine is told the time and never waits; what changed and what must be said 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.counters import Counters
@@ -18,7 +19,7 @@ from tandemq.engine.queue import Queue
 from tandemq.engine.timers import Timers
 from tandemq.engine.workers import Workers
 from tandemq.model.message import Lease, Message, Run, State, Step
-from tandemq.model.outcome import Outcome, Reply
+from tandemq.model.outcome import Event, Outcome, Reply
 from tandemq.model.policy import HISTORY, expires, looks_again
 
 NEW, READY, LEASED, DONE, GONE = (
@@ -62,6 +63,8 @@ class Engine:
         self._changed: dict[int, Message] = {}
         self._facts: dict[str, bytes | None] = {}
         self._effects: list[Reply] = []
+        self.listening = False  # somebody wants events: they are built only then
+        self._events: list[Event] = []
 
     def queue(self, name: str) -> Queue:
         """Return a queue; it begins to exist with the first request that leaves a trace in it."""
@@ -203,6 +206,8 @@ class Engine:
         else:
             m.lease = Lease(self.new_id(now), now + span, span, conn)
         self.enter(m, q)
+        if self.listening:
+            self.say("pulled", m, now)
 
     def next(self, q: Queue, now: int) -> Message | None:
         """Take out the message whose turn it is; those past their time to live go on the way."""
@@ -234,6 +239,11 @@ class Engine:
 
     # -- outcomes ------------------------------------------------------------------------------
 
+    def say(self, type: str, m: Message, now: int, **fields: Any) -> None:
+        """Tell those who listen; ask ``listening`` first, where it happens often."""
+        if self.listening:
+            self._events.append(Event(type, m.queue, m.id, now, fields))
+
     def record(self, key: str, value: bytes | None) -> None:
         """Remember a fact that is not part of a message; None forgets it."""
         self._facts[key] = value
@@ -244,8 +254,8 @@ class Engine:
         What has ended is kept within its bounds here, once for all that ended meanwhile.
         """
         self.finished.keep_bounds(self)
-        outcome = Outcome(self._changed, self._facts, self._effects)
-        self._changed, self._facts, self._effects = {}, {}, []
+        outcome = Outcome(self._changed, self._facts, self._effects, self._events)
+        self._changed, self._facts, self._effects, self._events = {}, {}, [], []
         self.owes_sync = False
         return outcome
 

@@ -72,4 +72,6 @@ def _accept(engine: Engine, q: Queue, m: Message, now: int) -> Message:
     engine.counters.pushed += 1
     if m.options.durable:
         engine.owes_sync = True
+    if engine.listening:
+        engine.say("pushed", m, now)
     return m

@@ -52,10 +52,13 @@ def roll_back(
     ``touched`` are all that changed since the last stored batch, ``stored`` those of them that
     the store holds. All go before any comes back, since a new message may bear an old one's id.
     """
+    gens: dict[int, int] = {}
     for m in touched:
         engine.evict(m)
+        gens[m.seq] = m.gen
     back = list(stored)
     for m in back:
+        m.gen = gens[m.seq]  # newer than any entry that the old record has left behind
         engine.admit(m)
     for name in dict.fromkeys(m.queue for m in back):
         engine.match(engine.queues[name], now)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from tandemq.engine.core import Engine, end_run
+from tandemq.engine.endings import ended
 from tandemq.model.errors import NotLeased, TokenRequired, WrongToken
 from tandemq.model.message import Message, Run, State, Step
 from tandemq.model.policy import (
@@ -91,15 +92,15 @@ def complete(engine: Engine, m: Message, now: int, result: bytes | None, remove:
     assert run is not None, "only what was handed out is completed"
     engine.counters.completed += 1
     run.retired = None
-    if remove or m.options.remove_on_complete:
-        engine.shift(m, "ack", GONE)
-        return
     run.finished = now
     run.started = run.started or now
     run.result = result
     if engine.rules.done_progress is not None:
         run.progress = engine.rules.done_progress
-    engine.shift(m, "ack", DONE)
+    engine.shift(m, "ack", GONE if remove or m.options.remove_on_complete else DONE)
+    if engine.listening:
+        engine.say("completed", m, now, data=result)
+    ended(engine, m, now, well=True)
 
 
 def fail(
@@ -147,7 +148,7 @@ def end_attempt(
     assert run is not None, "a leased message has run"
     m.attempts += 1
     run.error = error
-    failed = Step(DEAD, now, error, m.attempts)
+    failed = Step(DEAD, now, error, m.attempts, cause)
     if final or m.attempts >= m.options.max_attempts:
         end_run(run, failed)
         bury(engine, m, now, cause, remove)
@@ -172,12 +173,10 @@ def bury(engine: Engine, m: Message, now: int, cause: str, remove: bool = False)
     """Make a leased message a dead letter."""
     assert m.run is not None, "a leased message has run"
     engine.counters.failed += 1
-    if remove or m.options.remove_on_fail:
-        engine.shift(m, "fail", GONE)
-        return
     m.run.finished = now
     m.run.cause = cause
-    engine.shift(m, "fail", DEAD)
+    engine.shift(m, "fail", GONE if remove or m.options.remove_on_fail else DEAD)
+    ended(engine, m, now, well=False)
 
 
 def overdue(engine: Engine, m: Message, now: int) -> None:

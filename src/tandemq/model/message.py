@@ -44,9 +44,48 @@ class Options(Struct, frozen=True, gc=False):
     keep_logs: float | None = None
     size_limit: float | None = None
     tags: tuple[str, ...] = ()
+    group: str | None = None  # the lane it waits in
+    unique_key: str | None = None  # no second message of its queue has the same while it is held
+    dedup_ttl: float | None = None  # ms the key is held at the longest
+    dedup_extend: bool = False
+    dedup_replace: bool = False
+    dedup_policy: str | None = None  # ours: drop, replace, coalesce, queue-one
+    dedup_keep: bool = False  # ours: the key stays through retries, until the end
+    debounce_id: str | None = None  # stored and shown, nothing more (bunqueue semantics 9)
+    debounce_ttl: float | None = None
+    cost: float = 1  # ours: what it takes from a rate limit
 
 
 DEFAULTS = Options()
+
+
+class Links(Struct, gc=False):
+    """What ties a message to others: its parent, and what it waits for."""
+
+    parent: str | None = None
+    children: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()  # of those, the ones that have not ended well yet
+    on_failure: str | None = None  # what its dead end does to its parent
+    failures: dict[str, str] = {}  # child -> error, of those whose failure the parent outlived
+    ignored: dict[str, str] = {}
+    values: dict[str, bytes] = {}  # child -> result, of those that are not kept themselves
+
+
+class Repeat(Struct, gc=False):
+    """How a message comes again after it ended well."""
+
+    every: float | None = None  # ms
+    pattern: str | None = None
+    tz: str | None = None
+    limit: float | None = None
+    count: int = 0
+    start: float | None = None  # moments
+    end: float | None = None
+    immediately: bool | None = None
+    previous: float | None = None
+    offset: float | None = None
+    job_id: str | None = None
 
 
 class Lease(Struct, gc=False):
@@ -66,6 +105,7 @@ class Step(NamedTuple):
     at: int
     error: str | None = None
     attempt: int = 0  # 0: not part of the entry
+    cause: str | None = None  # why an attempt failed
 
 
 class Run(Struct, gc=False):
@@ -104,5 +144,7 @@ class Message(Struct, gc=False):
     leases: int = 0  # how often it was handed out
     lease: Lease | None = None
     run: Run | None = None
+    links: Links | None = None
+    repeat: Repeat | None = None
     gen: int = 0  # counts moves; entries and timers made for an older one are stale
     stored: bool = False  # its row exists, so only the head needs writing

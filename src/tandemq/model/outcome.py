@@ -15,9 +15,20 @@ class Reply(NamedTuple):
     messages: list[Message]
 
 
+class Event(NamedTuple):
+    """Something that happened to a message or a queue, for those who listen."""
+
+    type: str  # as the event table of the bunqueue wire names it
+    queue: str
+    id: str  # of the message; "" for what concerns the whole queue
+    at: int
+    fields: dict[str, Any]
+
+
 class Outcome(NamedTuple):
     """What changed since the last outcome, and what must be said."""
 
     changed: dict[int, Message]  # by seq; a message that is GONE is to be forgotten
     facts: dict[str, bytes | None]
     effects: list[Reply]
+    events: list[Event]

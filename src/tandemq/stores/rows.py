@@ -16,7 +16,7 @@ from sys import intern
 
 import msgspec
 
-from tandemq.model.message import DEFAULTS, Lease, Message, Options, Run, State, Step
+from tandemq.model.message import DEFAULTS, Lease, Links, Message, Options, Repeat, Run, State, Step
 from tandemq.stores.base import Row, StoreFailed
 
 
@@ -60,6 +60,41 @@ class _Options(msgspec.Struct, array_like=True, gc=False):
     keep_logs: int | float | None
     size_limit: int | float | None
     tags: tuple[str, ...]
+    group: str | None = None
+    unique_key: str | None = None
+    dedup_ttl: int | float | None = None
+    dedup_extend: bool = False
+    dedup_replace: bool = False
+    dedup_policy: str | None = None
+    dedup_keep: bool = False
+    debounce_id: str | None = None
+    debounce_ttl: int | float | None = None
+    cost: int | float = 1
+
+
+class _Links(msgspec.Struct, array_like=True, gc=False):
+    parent: str | None = None
+    children: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    on_failure: str | None = None
+    failures: dict[str, str] = {}
+    ignored: dict[str, str] = {}
+    values: dict[str, bytes] = {}
+
+
+class _Repeat(msgspec.Struct, array_like=True, gc=False):
+    every: int | float | None = None
+    pattern: str | None = None
+    tz: str | None = None
+    limit: int | float | None = None
+    count: int = 0
+    start: int | float | None = None
+    end: int | float | None = None
+    immediately: bool | None = None
+    previous: int | float | None = None
+    offset: int | float | None = None
+    job_id: str | None = None
 
 
 class _Head(msgspec.Struct, array_like=True, gc=False):
@@ -76,6 +111,8 @@ class _Head(msgspec.Struct, array_like=True, gc=False):
     options: bytes | None = None  # an array of its own, so that equal ones are made once
     lease: _Lease | None = None
     run: _Run | None = None
+    links: _Links | None = None
+    repeat: _Repeat | None = None
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -84,6 +121,8 @@ _decode_options = msgspec.msgpack.Decoder(_Options).decode
 _options_tuple = attrgetter(*_Options.__struct_fields__)
 _lease_tuple = attrgetter(*_Lease.__struct_fields__)
 _run_tuple = attrgetter(*_Run.__struct_fields__)
+_links_tuple = attrgetter(*_Links.__struct_fields__)
+_repeat_tuple = attrgetter(*_Repeat.__struct_fields__)
 
 
 def encode_head(m: Message) -> bytes:
@@ -106,7 +145,17 @@ def encode_head(m: Message) -> bytes:
             else _encode(_options_tuple(options)),
             None if m.lease is None else _lease_tuple(m.lease),
             None if m.run is None else _run_tuple(m.run),
+            *_ties(m),
         )
+    )
+
+
+def _ties(m: Message) -> tuple[object, ...]:
+    if m.links is None and m.repeat is None:
+        return ()  # nearly all: the row ends early
+    return (
+        None if m.links is None else _links_tuple(m.links),
+        None if m.repeat is None else _repeat_tuple(m.repeat),
     )
 
 
@@ -137,6 +186,8 @@ def decode(row: Row) -> Message:
             head.leases,
             None if head.lease is None else _lease(head.lease),
             None if head.run is None else _run(head.run),
+            None if head.links is None else Links(*_links_tuple(head.links)),
+            None if head.repeat is None else Repeat(*_repeat_tuple(head.repeat)),
             0,
             True,
         )

@@ -120,11 +120,16 @@ def handed_out(draw: st.DrawFn) -> Message:
     return m
 
 
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    assert len(found) == len(pairs), "a key occurs twice"
+    return found
+
+
 def decoded(raw: bytes) -> dict[str, Any]:
     assert not holds_wide_integer(raw)
-    pairs = msgpack.unpackb(raw, strict_map_key=False, object_pairs_hook=list)
-    assert len({key for key, _ in pairs}) == len(pairs), "a key occurs twice"
-    return dict(pairs)
+    found: dict[str, Any] = msgpack.unpackb(raw, strict_map_key=False, object_pairs_hook=once)
+    return found
 
 
 def general(m: Message) -> dict[str, Any]:
@@ -134,7 +139,7 @@ def general(m: Message) -> dict[str, Any]:
 @given(handed_out())
 def test_the_shortcut_says_what_the_general_way_says(m: Message) -> None:
     assert m.run is not None
-    assert decoded(shapes._HEAD[:0] + shapes._first_run(m, m.run)) == general(m)
+    assert decoded(shapes._first_run(m, m.run)) == general(m)
 
 
 @given(lived() | handed_out() | messages())
@@ -205,11 +210,10 @@ def test_options_are_those_of_the_publisher(m: Message) -> None:
 def test_a_timeline_has_at_most_twenty_entries(m: Message) -> None:
     timeline = decoded(shapes.job_read(m))["timeline"]
     assert 1 <= len(timeline) <= 20
-    for pairs in timeline:
-        step = dict(pairs)
+    for step in timeline:
         assert list(step)[:2] == ["state", "timestamp"]
         assert type(step["timestamp"]) is float
-        assert ("error" in step) == (step["state"] == "failed" and len(step) > 2)
+        assert set(step) <= {"state", "timestamp", "error", "attempt"}
 
 
 @given(st.integers(0, 2**32), st.integers(1, 40))
@@ -222,7 +226,7 @@ def test_in_a_life_on_the_engine_both_ways_say_the_same(seed: int, steps: int) -
         if random.random() < 0.4:
             options = Options(backoff=0, lifo=random.random() < 0.3)
             publish(engine, draft("q", "n", b"\x01", now, random.choice([0, 0, 1, -1, 200]), 0, options), now)
-        for m in consume.take(engine, "q", 1, random.choice([None, 1000]), random.randrange(3), now):
+        for m in consume.take(engine, "q", 1, random.randrange(3), random.choice([None, 1000]), now):
             assert decoded(shapes.job(m)) == general(m)
         held = list(engine.leased_by.get(1, {}).values())
         for m in held:
@@ -242,7 +246,7 @@ def test_in_a_life_on_the_engine_both_ways_say_the_same(seed: int, steps: int) -
 def test_a_fresh_job_says_what_the_reference_says() -> None:
     m = Message("i", "q", "n", b"\x01", 1, 5, 7, born=State.READY, state=State.READY)
     job = decoded(shapes.job(m))
-    assert job["timeline"] == [[["state", "waiting"], ["timestamp", 5.0]]]
+    assert job["timeline"] == [{"state": "waiting", "timestamp": 5.0}]
     assert (job["startedAt"], job["completedAt"], job["lastHeartbeat"]) == (None, None, 5.0)
     assert (job["maxAttempts"], job["backoff"], job["stackTraceLimit"]) == (3, 1000, 10)
 
@@ -250,11 +254,11 @@ def test_a_fresh_job_says_what_the_reference_says() -> None:
 def test_a_failure_stands_in_the_timeline_with_its_error_and_its_number() -> None:
     m = Message("i", "q", "n", b"\x01", 1, 5, 7, born=State.READY, state=State.DEAD)
     m.run = Run(history=[Step(State.LEASED, 6), Step(State.DEAD, 7, "boom", 1)])
-    steps = [dict(step) for step in decoded(shapes.job(m))["timeline"]]
+    steps = decoded(shapes.job(m))["timeline"]
     assert [step["state"] for step in steps] == ["waiting", "active", "failed"]
     assert (steps[2]["error"], steps[2]["attempt"]) == ("boom", 1)
     m.run.history[1] = Step(State.DEAD, 7, None, 1)
-    assert dict(decoded(shapes.job(m))["timeline"][2])["error"] == UNDEFINED
+    assert decoded(shapes.job(m))["timeline"][2]["error"] == UNDEFINED
 
 
 def test_encoded_names_and_options_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,27 @@
+"""The page of pains names tests that exist, and every test of this folder's groups is on it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+PAGE = (TESTS.parent / "docs" / "pains.md").read_text("utf-8")
+
+
+def tests_in(file: Path) -> set[str]:
+    return set(re.findall(r"^def (test_\w+)", file.read_text("utf-8"), re.MULTILINE))
+
+
+def test_every_test_that_the_page_names_exists() -> None:
+    file = Path()
+    for name in re.findall(r"`([^`]*)::(test_\w+)`", PAGE):
+        if name[0] != "…":
+            file = TESTS / name[0]
+        assert name[1] in tests_in(file), f"{name[0]}::{name[1]}"
+
+
+def test_every_report_of_a_covered_group_has_one_row() -> None:
+    found = [int(number) for number in re.findall(r"^\| \[P(\d+)\]", PAGE, re.MULTILINE)]
+    covered = [*range(1, 27), *range(31, 37), 59, 60, 61, 67, 68, 81, 82]
+    assert found == covered
