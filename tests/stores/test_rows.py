@@ -89,6 +89,7 @@ def again(m: Message) -> Message:
 
 def kept(m: Message) -> Message:
     """The message as it comes back: stored, and without what lives in memory only."""
+    return replace(m, gen=0, stored=True)
 
 
 @settings(deadline=None)
@@ -112,6 +113,7 @@ def test_a_message_comes_back_in_its_state(state: State) -> None:
 def test_every_field_is_stored_but_those_that_live_in_memory(
     stored: type[msgspec.Struct], model: type[msgspec.Struct]
 ) -> None:
+    elsewhere = {"gen", "stored", "body", "seq"} if model is Message else set()
     assert set(stored.__struct_fields__) == set(model.__struct_fields__) - elsewhere
 
 
@@ -146,6 +148,7 @@ def test_a_run_and_a_lease_that_end_early_have_defaults_for_the_rest() -> None:
 
 def test_fields_of_a_later_version_are_passed_over() -> None:
     values = msgspec.msgpack.decode(rows.encode_head(PLAIN))
+    values += [None] * (len(rows._Head.__struct_fields__) - len(values))  # a plain row ends early
     head = msgspec.msgpack.encode([*values, "later", {"more": 1}])
     assert rows.decode(Row(7, head, b"body")) == kept(PLAIN)
 
