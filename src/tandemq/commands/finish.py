@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Meta, Raw
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import NOT_APPLIED, Call, Data
 from tandemq.commands.table import ABSENT, UNDEFINED, Permission, Request, command
 from tandemq.engine import settle
 from tandemq.model.errors import BadRequest, NotLeased
+
+Batch = Meta(max_length=100_000)  # more members are read slowly, within bounds of their own
 
 
 class Ack(Request, tag="ACK", kw_only=True):
@@ -36,10 +38,10 @@ class Ack(Request, tag="ACK", kw_only=True):
 class AckMany(Request, tag="ACKB", kw_only=True):
     """Complete several jobs."""
 
-    ids: list[str]
-    results: list[Raw] | None = None
-    tokens: list[Any] | None = None
-    remove_on_completes: list[Any] | None = None
+    ids: Annotated[list[str], Batch]
+    results: Annotated[list[Raw], Batch] | None = None
+    tokens: Annotated[list[str | None], Batch] | None = None
+    remove_on_completes: Annotated[list[bool | None], Batch] | None = None
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:
@@ -59,7 +61,7 @@ class Fail(Request, tag="FAIL", kw_only=True):
     error: str | None = None
     token: str | None = None
     unrecoverable: bool | None = False
-    stack: Any = None
+    stack: Annotated[list[str], Batch] | None = None
     remove_on_fail: bool | None = False
 
     @classmethod
@@ -76,7 +78,7 @@ class Fail(Request, tag="FAIL", kw_only=True):
         )
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.SUBSCRIBE, bulk=True)
 def ack(req: Ack, call: Call) -> Data | None:
     """Complete a job and keep its result."""
     applied = settle.ack(
@@ -90,7 +92,7 @@ def ack(req: Ack, call: Call) -> Data | None:
     return None if applied else NOT_APPLIED
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.SUBSCRIBE, bulk=True)
 def ack_many(req: AckMany, call: Call) -> Data | None:
     """Complete jobs; one bad token applies nothing, an unknown id only spoils itself."""
     ids, tokens = req.ids, _parallel(req.tokens, req.ids, "tokens")
@@ -120,7 +122,7 @@ def ack_many(req: AckMany, call: Call) -> Data | None:
     return None
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.SUBSCRIBE, bulk=True)
 def fail(req: Fail, call: Call) -> Data | None:
     """End an attempt badly: the job is tried again after its back-off, or becomes a dead letter."""
     applied = settle.fail(

@@ -81,7 +81,7 @@ class PushMany(Request, tag="PUSHB", kw_only=True):
     """Add several jobs, all or none."""
 
     queue: str
-    jobs: list[Job]
+    jobs: Annotated[list[Job], Meta(max_length=BATCH_LIMIT)]
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> PushMany:
@@ -90,7 +90,7 @@ class PushMany(Request, tag="PUSHB", kw_only=True):
         return cls(queue=queue, jobs=jobs, req_id=fields.get("reqId", ABSENT))
 
 
-@command(Permission.PUBLISH)
+@command(Permission.PUBLISH, bulk=True)
 def push(req: Push, call: Call) -> Pushed:
     """Add a job to a queue and return its id."""
     queue = req.queue
@@ -98,7 +98,7 @@ def push(req: Push, call: Call) -> Pushed:
     return Pushed(publish(call.engine, _draft(req, queue, call.now), call.now).id)
 
 
-@command(Permission.PUBLISH)
+@command(Permission.PUBLISH, bulk=True)
 def push_many(req: PushMany, call: Call) -> PushedMany:
     """Add jobs to a queue, all or none, and return their ids."""
     queue, jobs = check.queue_name(req.queue), req.jobs

@@ -61,6 +61,7 @@ class Command:
     run: Callable[[Any, Any], Any]
     permission: Permission
     keeps: bool  # the answer promises that something is kept, or shows what is not kept yet
+    bulk: bool  # carries users' data, so its frame may be large
 
     @property
     def summary(self) -> str:
@@ -72,18 +73,19 @@ BY_REQUEST: dict[type[Request], Command] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def command(permission: Permission, *, keeps: bool = True) -> Callable[[F], F]:
+def command(permission: Permission, *, keeps: bool = True, bulk: bool = False) -> Callable[[F], F]:
     """Register a function ``(request, call) -> reply``; its first annotation is the request.
 
     ``keeps=False`` lets the answer leave before what it grew on is stored: right for leases,
-    which a crash may forget, and for answers that tell of nothing stored.
+    which a crash may forget, and for answers that tell of nothing stored. ``bulk`` lets its
+    frames be as large as users' data may be; those of other commands are small.
     """
 
     def register(run: F) -> F:
         request = next(iter(get_type_hints(run).values()))
         name = request.__struct_config__.tag
         assert name not in COMMANDS, f"{name} is registered twice"
-        row = Command(name, request, run, permission, keeps)
+        row = Command(name, request, run, permission, keeps, bulk)
         COMMANDS[name] = BY_REQUEST[request] = row
         return run
 

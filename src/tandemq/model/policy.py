@@ -17,8 +17,11 @@ LEASE_GRACE = 800  # ms after its end in which a late settle still wins (bunqueu
 STALL_SWEEP = 5_000  # ms between the first sign of a stall and its verdict
 INTERRUPTIONS = 10  # broken connections after which a job is a dead letter: it may be the cause
 BACKOFF_CAP = 3_600_000  # ms
+ERROR_LENGTH = 65_536  # characters of an error that are kept
+LINE_LENGTH = 4_096  # characters of a line of a stack that are kept
 STACK_LINES = 100  # of a failure's stack are looked at
 HISTORY = 20  # newest steps of a timeline that are kept
+TRIES = 50  # newest failed attempts that are kept for a dead letter
 LOG_LINES = 100  # newest lines of a message's log that are kept
 
 
@@ -32,6 +35,16 @@ class Stall(Struct, frozen=True):
 
 
 NO_STALL = Stall(enabled=False)
+
+
+class Burial(Struct, frozen=True):
+    """What becomes of the dead letters of one queue."""
+
+    auto_retry: bool = False
+    interval: int = 3_600_000  # ms until the first automatic retry, doubled with each further one
+    max_retries: int = 3  # retries after which none happens by itself
+    max_age: int | None = 604_800_000  # ms until it is forgotten; None: never
+    max_entries: int = 10_000  # beyond it the oldest go
 
 
 def backoff(options: Options, attempts: int, uniform: float) -> int:

@@ -13,7 +13,7 @@ from operator import or_
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from tandemq.commands.all import COMMANDS
 from tandemq.commands.call import Data, Found, Listed, Pulled, Pushed, PushedMany, Result
@@ -21,6 +21,7 @@ from tandemq.commands.push import Push, PushMany
 from tandemq.commands.table import ABSENT, UNDEFINED, Request
 from tandemq.model import body
 from tandemq.model.errors import (
+    BadRequest,
     FrameTooLarge,
     Malformed,
     TandemqError,
@@ -31,10 +32,18 @@ from tandemq.wires.framing import FrameDecoder
 from tandemq.wires.wording import in_bunqueue
 
 MAX_FRAME = 64 << 20  # bytes
+SMALL_FRAME = 1 << 20  # bytes; only commands that carry users' data may be larger
 
 _STRICT = frozenset((Push, PushMany))
 _requests: Any = reduce(or_, [row.request for row in COMMANDS.values()])
 _decode = msgspec.msgpack.Decoder(_requests).decode
+
+
+class _Name(Struct):
+    cmd: str
+
+
+_decode_name = msgspec.msgpack.Decoder(_Name).decode
 
 
 class Refusal(NamedTuple):
@@ -78,6 +87,9 @@ class Session:
 
 
 def _read(frame: bytes) -> Request | Refusal:
+    if len(frame) > SMALL_FRAME and (name := _bulky_for(frame)) is not None:
+        text = f"{name}: a request of {len(frame)} bytes is too large (max {SMALL_FRAME})"
+        return Refusal(BadRequest(text), ABSENT, True)
     try:
         request: Request = _decode(frame)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -85,6 +97,19 @@ def _read(frame: bytes) -> Request | Refusal:
     if type(request) in _STRICT and (b"\xcf" in frame or b"\xd3" in frame):
         return _read_strictly(request, frame)
     return request
+
+
+def _bulky_for(frame: bytes) -> str | None:
+    """Return the command of a large frame, if it is one that carries no users' data.
+
+    A frame of nothing but empty lists would decode into fifty times its size.
+    """
+    try:
+        name = _decode_name(frame).cmd
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None  # whatever it is, the tolerant path has bounds of its own
+    row = COMMANDS.get(name)
+    return None if row is not None and row.bulk else name[:100]
 
 
 def _read_strictly(request: Request, frame: bytes) -> Request | Refusal:
