@@ -15,11 +15,16 @@ from typing import Final
 
 import msgspec
 
+MAX_VALUES: Final = 1_048_576  # in one frame: an empty list takes a single byte there
 MAX_DEPTH: Final = 512  # of lists and maps, unless the caller says otherwise
 
 
 class Malformed(ValueError):
     """The bytes are not exactly one MessagePack value that we are willing to read."""
+
+
+class TooMany(Malformed):
+    """The value holds more values than we are willing to look at."""
 
 
 def _whole_sizes() -> list[int]:
@@ -94,17 +99,21 @@ def body_span(buf: bytes, pos: int) -> tuple[int, int]:
     return start, stop
 
 
-def skip(buf: bytes, pos: int, depth: int = MAX_DEPTH) -> int:
+def skip(buf: bytes, pos: int, depth: int = MAX_DEPTH, values: int = MAX_VALUES) -> int:
     """Where the value at `pos` ends. Linear, without recursion, nothing is decoded.
 
     Raises:
         Malformed: for truncated values, the reserved byte 0xc1 and nesting deeper than `depth`.
+        TooMany: for more than `values` values in it.
     """
     outer: list[int] = []  # members still to come, of every container around
     left, end = 1, len(buf)
     while True:
         if pos >= end:
             raise Malformed("truncated")
+        values -= 1
+        if values < 0:
+            raise TooMany("more values than anybody needs")
         first = buf[pos]
         left -= 1
         if size := WHOLE_SIZE[first]:
@@ -186,126 +195,24 @@ _decode_any = msgspec.msgpack.Decoder().decode
 _encode_json = msgspec.json.Encoder().encode
 
 _MOST_PER_BYTE = 6  # a control character becomes \u0001, false with its comma takes as many
-_FLOAT_LONGER = 18  # 1e20 here, 100000000000000000000 there
-_FLOAT_SHORTER = 3  # -0.0 here, 0 there
 
 
 def json_length_over(raw: bytes, limit: int) -> bool:
-    """Whether the value's JSON text, as JSON.stringify writes it, has more than `limit` characters.
+    """Whether the value's JSON text has more than `limit` characters.
 
-    Exact, but for what JSON does not know: binaries count as base64 and extensions as a date, and
-    a number as a name counts beside the same digits as text. Never raises; bytes that are no value
-    are not too long.
+    Numbers count as msgspec spells them. What JSON does not know, or nobody could read back, counts
+    as many characters as it has bytes. Never raises, and never decodes what is too long anyway.
     """
     if len(raw) * _MOST_PER_BYTE <= limit:
         return False
     try:
+        skip(raw, 0, MAX_DEPTH, (limit + 1) // 2)  # each value takes a character and a comma
         text = _encode_json(_decode_any(raw))
-    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
-        return _exact_length(raw) > limit
-    length = len(text) if text.isascii() else len(text.decode())
-    floats = raw.count(b"\xcb") + raw.count(b"\xca")  # at most; the only values spelt otherwise
-    if b"__proto__" not in raw:
-        if length + _FLOAT_LONGER * min(floats, text.count(b"e")) <= limit:
-            return False
-        if length - _FLOAT_SHORTER * min(floats, text.count(b".0")) > limit:
-            return True
-    return _exact_length(raw) > limit
-
-
-class _Level:
-    """A list or map on the way to its length. Members count with the comma behind them."""
-
-    __slots__ = ("is_map", "left", "lengths", "name", "total")
-
-    def __init__(self, is_map: bool, left: int) -> None:
-        self.is_map, self.left, self.total = is_map, left, 0
-        self.lengths: dict[str, int] = {}  # of a map's members: the last of equal names wins
-        self.name: str | None = None  # of the member that comes next
-
-    def add(self, length: int | None) -> None:
-        """Add a member; None is JavaScript's undefined: null in a list, absent in a map."""
-        self.left -= 1
-        if not self.is_map:
-            self.total += 1 + (len("null") if length is None else length)
-            return
-        name, self.name = self.name or "", None
-        self.lengths.pop(name, None)
-        if length is not None and name != "__proto__":
-            self.lengths[name] = len(":,") + length
-
-    def close(self) -> int:
-        self.total += sum(_text_length(name) + length for name, length in self.lengths.items())
-        return len("[]") + max(self.total - 1, 0)
-
-
-def _exact_length(raw: bytes) -> int:
-    try:
-        return _walk_length(raw) or 0
-    except (Malformed, IndexError):
-        return 0
-
-
-def _walk_length(raw: bytes) -> int | None:
-    pos = 0
-    levels: list[_Level] = []
-    while True:
-        inner = levels[-1] if levels else None
-        naming = inner is not None and inner.is_map and inner.name is None
-        if is_map(raw[pos]) or is_list(raw[pos]):
-            if naming:
-                raise Malformed("a map key must be a scalar")
-            first = raw[pos]
-            size, pos = container(raw, pos)
-            if size:
-                levels.append(_Level(is_map(first), size))
-                continue
-            length: int | None = len("[]")
-        else:
-            start, pos = pos, skip(raw, pos)
-            item = _scalar(raw[start:pos])
-            if inner is not None and naming:
-                inner.name, inner.left = _name(item), inner.left - 1
-                continue
-            length = _scalar_length(item)
-        while levels:
-            levels[-1].add(length)
-            if levels[-1].left:
-                break
-            length = levels.pop().close()
-        else:
-            return length
-
-
-def _scalar(raw: bytes) -> object:
-    if raw[0] in TEXTS:
-        return text_of(raw[body_span(raw, 0)[0] :])
-    if raw[0] in EXTENSIONS:
-        return "2024-01-01T00:00:00.000Z" if raw[body_span(raw, 0)[0]] else msgspec.UNSET
-    return _decode_any(raw)
-
-
-def _name(key: object) -> str:
-    if key is msgspec.UNSET:
-        return "undefined"
-    if isinstance(key, float):
-        return number_text(key)
-    return key if isinstance(key, str) else _encode_json(key).decode()
-
-
-def _text_length(text: str) -> int:
-    return len(_encode_json(text).decode())
-
-
-def _scalar_length(value: object) -> int | None:
-    if isinstance(value, str):
-        return _text_length(value)
-    if isinstance(value, float):
-        text = number_text(value)
-        return len(text) if text[-1].isdigit() else len("null")  # NaN and Infinity
-    if isinstance(value, bytes):
-        return 2 + (len(value) + 2) // 3 * 4
-    return None if value is msgspec.UNSET else len(_encode_json(value))
+    except TooMany:
+        return True
+    except (Malformed, msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+        return len(raw) > limit
+    return (len(text) if text.isascii() else len(text.decode())) > limit
 
 
 def number_text(number: float) -> str:

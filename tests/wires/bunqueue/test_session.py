@@ -1,4 +1,4 @@
-"""One connection's protocol: what a request must be, how it is answered, in any cut of the bytes."""
+"""One connection's protocol: what a request must be, how it is answered, however it is cut."""
 
 from __future__ import annotations
 
@@ -376,7 +376,11 @@ def test_lists_of_any_length_can_be_told(count: int) -> None:
 
 def test_a_reader_gets_state_and_outcome() -> None:
     job = said(Found(message()))["job"]
-    assert (job["state"], job["returnvalue"], job["failedReason"]) == ("active", UNDEFINED, UNDEFINED)
+    assert (job["state"], job["returnvalue"], job["failedReason"]) == (
+        "active",
+        UNDEFINED,
+        UNDEFINED,
+    )
     assert "state" not in said(Found(message(), with_state=False))["job"]
 
 

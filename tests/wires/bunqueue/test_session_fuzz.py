@@ -224,7 +224,9 @@ def test_random_bytes_inside_a_frame_are_read_or_refused(body: bytes) -> None:
 
 
 @settings(max_examples=500, deadline=None)
-@given(st.sampled_from(sorted(KNOWN)), st.lists(st.tuples(st.text(max_size=8), st.binary(max_size=20))))
+@given(
+    st.sampled_from(sorted(KNOWN)), st.lists(st.tuples(st.text(max_size=8), st.binary(max_size=20)))
+)
 def test_random_bytes_in_the_fields_of_a_command_are_read_or_refused(
     cmd: str, fields: list[tuple[str, bytes]]
 ) -> None:

@@ -19,15 +19,55 @@ from tandemq.model.body import holds_wide_integer
 from tandemq.model.message import Lease, Message, Options, Run, State, Step
 from tandemq.wires.bunqueue import shapes
 
-KEYS = (
-    "id queue name data createdAt runAt startedAt completedAt attempts backoff backoffConfig "
-    "dependsOn childrenIds childrenCompleted tags progress progressMessage stacktrace repeat "
-    "durable lastHeartbeat stallCount priority lifo maxAttempts removeOnComplete removeOnFail ttl "
-    "timeout uniqueKey customId parentId groupId stallTimeout stackTraceLimit keepLogs sizeLimit "
-    "failParentOnFailure removeDependencyOnFailure continueParentOnFailure "
-    "ignoreDependencyOnFailure deduplicationTtl deduplicationExtend deduplicationReplace "
-    "debounceId debounceTtl timeline"
-).split()
+KEYS = [
+    "id",
+    "queue",
+    "name",
+    "data",
+    "createdAt",
+    "runAt",
+    "startedAt",
+    "completedAt",
+    "attempts",
+    "backoff",
+    "backoffConfig",
+    "dependsOn",
+    "childrenIds",
+    "childrenCompleted",
+    "tags",
+    "progress",
+    "progressMessage",
+    "stacktrace",
+    "repeat",
+    "durable",
+    "lastHeartbeat",
+    "stallCount",
+    "priority",
+    "lifo",
+    "maxAttempts",
+    "removeOnComplete",
+    "removeOnFail",
+    "ttl",
+    "timeout",
+    "uniqueKey",
+    "customId",
+    "parentId",
+    "groupId",
+    "stallTimeout",
+    "stackTraceLimit",
+    "keepLogs",
+    "sizeLimit",
+    "failParentOnFailure",
+    "removeDependencyOnFailure",
+    "continueParentOnFailure",
+    "ignoreDependencyOnFailure",
+    "deduplicationTtl",
+    "deduplicationExtend",
+    "deduplicationReplace",
+    "debounceId",
+    "debounceTtl",
+    "timeline",
+]
 MOMENTS = ("createdAt", "runAt", "startedAt", "completedAt", "lastHeartbeat")
 
 NUMBERS = st.integers(0, 2**40) | st.floats(0, 1e15) | st.floats(-1e308, 1e308)
@@ -183,7 +223,10 @@ def test_values_are_those_of_the_message(m: Message) -> None:
 
 @given(lived())
 def test_options_are_those_of_the_publisher(m: Message) -> None:
-    job, o = decoded(shapes.job(m) if m.state is not State.LEASED else shapes.job_read(m)), m.options
+    job, o = (
+        decoded(shapes.job(m) if m.state is not State.LEASED else shapes.job_read(m)),
+        m.options,
+    )
     typed = o.backoff_type and {"type": o.backoff_type, "delay": o.backoff}
     assert (job["backoff"], job["backoffConfig"]) == (o.backoff, typed)
     assert job["tags"] == list(o.tags)
@@ -225,8 +268,14 @@ def test_in_a_life_on_the_engine_both_ways_say_the_same(seed: int, steps: int) -
         now += random.randrange(50)
         if random.random() < 0.4:
             options = Options(backoff=0, lifo=random.random() < 0.3)
-            publish(engine, draft("q", "n", b"\x01", now, random.choice([0, 0, 1, -1, 200]), 0, options), now)
-        for m in consume.take(engine, "q", 1, random.randrange(3), random.choice([None, 1000]), now):
+            publish(
+                engine,
+                draft("q", "n", b"\x01", now, random.choice([0, 0, 1, -1, 200]), 0, options),
+                now,
+            )
+        for m in consume.take(
+            engine, "q", 1, random.randrange(3), random.choice([None, 1000]), now
+        ):
             assert decoded(shapes.job(m)) == general(m)
         held = list(engine.leased_by.get(1, {}).values())
         for m in held:

@@ -20,6 +20,7 @@ from tandemq.model.body import (
     BINARIES,
     EXTENSIONS,
     MAX_DEPTH,
+    MAX_VALUES,
     TEXTS,
     Malformed,
     body_span,
@@ -32,7 +33,6 @@ from tandemq.model.body import (
 )
 from tandemq.model.values import WideInteger
 
-MAX_VALUES: Final = 4_194_304  # decoded out of one frame: an empty list takes one byte there
 RAW_KEYS: Final = frozenset({"data", "result"})
 UNDEFINED: Final = msgspec.UNSET
 

@@ -81,6 +81,11 @@ class Session:
         """Return the frame that tells of an error."""
         return codec.refusal(in_bunqueue(error), bytes(req))
 
+    def answer_or_refuse(self, reply: Any, req: Raw) -> bytes:
+        """Return the frame that answers a request which had waited, perhaps for an error."""
+        refused = isinstance(reply, TandemqError)
+        return self.refuse(reply, req) if refused else self.answer(reply, req)
+
     def answer(self, reply: Any, req: Raw) -> bytes:
         """Return the frame that answers a request."""
         return _RENDER[type(reply)](reply, req)
