@@ -21,6 +21,7 @@ from tandemq.engine.core import Engine
 from tandemq.engine.ids import Uuid7
 from tandemq.model.body import holds_wide_integer
 from tandemq.model.errors import TandemqError
+from tandemq.model.outcome import Late
 from tandemq.wires.bunqueue import session
 from tandemq.wires.bunqueue.session import Refusal, Session
 
@@ -30,12 +31,57 @@ WAYS = ("typed", "tolerant")
 Answer = dict[str, Any]
 
 
+class Observers:
+    """Subscriptions, without anybody who is told."""
+
+    def __init__(self) -> None:
+        self.queues: dict[int, str] = {}
+        self.hooks = 0
+
+    def subscribe(self, caller: Any, queue: str) -> None:
+        self.queues[caller.id] = queue
+
+    def unsubscribe(self, caller: Any) -> None:
+        self.queues.pop(caller.id, None)
+
+    def hooked(self) -> None:
+        self.hooks += 1
+
+
+class Monitor:
+    """Figures of a server that does not exist."""
+
+    def latency(self) -> dict[str, Any]:
+        spread = {"p50": 1.0, "p95": 2.0, "p99": 3.0}
+        return {
+            "averages": {"pushMs": 0.5, "pullMs": 0.25, "ackMs": 0.75},
+            "percentiles": dict.fromkeys(("push", "pull", "ack"), spread),
+        }
+
+    def rates(self) -> dict[str, float]:
+        return dict.fromkeys(("pushPerSec", "pullPerSec", "completePerSec", "failPerSec"), 1.5)
+
+    def memory(self) -> dict[str, int]:
+        return {"heapUsed": 1 << 20, "heapTotal": 2 << 20, "rss": 3 << 20}
+
+    def store_bytes(self) -> int:
+        return 1 << 19
+
+    def connections(self) -> int:
+        return 7
+
+    def prometheus(self) -> str:
+        return "# nothing\n"
+
+
 class Host:
     """What commands ask of a server, without one."""
 
     def __init__(self) -> None:
         self.token = "open sesame"
         self.failed: str | None = None
+        self.observers = Observers()
+        self.monitor = Monitor()
 
     def check_token(self, token: str) -> bool:
         return token == self.token
@@ -106,8 +152,13 @@ class Desk:
 
     def told(self) -> Iterator[tuple[int, Answer]]:
         """What was said since the last look to those whose answers came later."""
-        for conn, (req, many, owned), messages in self.engine.take().effects:
-            yield conn, shown(self._session.answer(Pulled(messages, many, owned), req)[4:])
+        for effect in self.engine.take().effects:
+            if isinstance(effect, Late):
+                said = self._session.answer_or_refuse(effect.reply, effect.req)
+            else:
+                req, many, owned = effect.req
+                said = self._session.answer(Pulled(effect.messages, many, owned), req)
+            yield effect.conn, shown(said[4:])
 
     def later(self, ms: int) -> None:
         """Time passes, and what is due is done."""

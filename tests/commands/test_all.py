@@ -8,12 +8,43 @@ import tandemq.commands
 from tandemq.commands import all as everything
 from tandemq.commands.table import COMMANDS
 
-FOUNDATION = (
-    "Hello Auth Ping PUSH PUSHB PULL PULLB ACK ACKB FAIL ExtendLock ExtendLocks JobHeartbeat "
-    "JobHeartbeatB Progress GetJob GetJobs GetJobByCustomId GetState GetResult GetProgress "
-    "GetJobCounts Count Pause Resume IsPaused ListQueues AddLog GetLogs RegisterWorker "
-    "UnregisterWorker Heartbeat ListWorkers Stats StorageStatus"
-).split()
+FOUNDATION = [
+    "Hello",
+    "Auth",
+    "Ping",
+    "PUSH",
+    "PUSHB",
+    "PULL",
+    "PULLB",
+    "ACK",
+    "ACKB",
+    "FAIL",
+    "ExtendLock",
+    "ExtendLocks",
+    "JobHeartbeat",
+    "JobHeartbeatB",
+    "Progress",
+    "GetJob",
+    "GetJobs",
+    "GetJobByCustomId",
+    "GetState",
+    "GetResult",
+    "GetProgress",
+    "GetJobCounts",
+    "Count",
+    "Pause",
+    "Resume",
+    "IsPaused",
+    "ListQueues",
+    "AddLog",
+    "GetLogs",
+    "RegisterWorker",
+    "UnregisterWorker",
+    "Heartbeat",
+    "ListWorkers",
+    "Stats",
+    "StorageStatus",
+]
 
 
 def test_every_command_of_the_foundation_is_there() -> None:

@@ -61,7 +61,13 @@ def test_other_queue_names_are_refused(name: Any, words: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("number", "name"),
-    [(5, "5"), (12_345_678, "12345678"), (1.5, "1.5"), (-3, "-3"), (WideInteger(2**40), str(2**40))],
+    [
+        (5, "5"),
+        (12_345_678, "12345678"),
+        (1.5, "1.5"),
+        (-3, "-3"),
+        (WideInteger(2**40), str(2**40)),
+    ],
 )
 def test_a_number_is_taken_as_a_name_in_its_digits(number: float, name: str) -> None:
     assert check.queue_name(number) == name
@@ -133,7 +139,7 @@ def test_lists_and_texts_that_nobody_checks() -> None:
     assert (check.identifier(True), check.identifier(None), check.identifier([])) == (None,) * 3
     assert check.listed({"x": [1]}, "x") == [1]
     for value in (None, "ab", {"a": 1}):
-        with pytest.raises(BadRequest, match="^x must be a list$"):
+        with pytest.raises(BadRequest, match=r"^x must be a list$"):
             check.listed({"x": value}, "x")
 
 

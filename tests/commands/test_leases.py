@@ -66,7 +66,7 @@ def test_a_lease_that_ran_out_cannot_be_renewed(desk: Desk) -> None:
 
 
 def test_several_leases_are_renewed_and_counted(desk: Desk) -> None:
-    (a, token_a), (b, token_b) = desk.active("a"), desk.active("b")
+    (a, token_a), (b, _) = desk.active("a"), desk.active("b")
     answer = desk.do(
         "ExtendLocks",
         ids=[a, b, "missing", a],

@@ -12,7 +12,8 @@ from tandemq.commands import progress as module
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"), [(0, 0), (50, 50), (33.3, 33.3), (100, 100), (101, 100), (-1, 0), (1e308, 100)]
+    ("given", "kept"),
+    [(0, 0), (50, 50), (33.3, 33.3), (100, 100), (101, 100), (-1, 0), (1e308, 100)],
 )
 def test_progress_is_kept_between_0_and_100(desk: Desk, given: float, kept: float) -> None:
     id, _ = desk.active()

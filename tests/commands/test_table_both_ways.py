@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import msgpack
@@ -14,7 +13,8 @@ from tests.support.wire import wire_form
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**31), 2**31 - 1) | st.floats(allow_nan=False)
     | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=6,
 )  # fmt: skip
 SPANS = st.integers(0, 86_400_000) | st.floats(0, 86_400_000) | st.none()
@@ -53,6 +53,7 @@ PULL = {
     "owner": st.sampled_from([None, "", "w", 0, 1, True]),
     "lockTtl": LOOSE,
 }
+COUNTS = st.integers(1, 1000) | st.sampled_from([2.0, None])
 QUEUE = st.sampled_from(["q", "r", "s"])
 TOKEN = {"token": st.none() | st.text(max_size=3)}
 
@@ -60,7 +61,7 @@ COMMANDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "PUSH": ({"queue": QUEUE}, {**OPTIONS, "jobId": IDS | st.none()}),
     "PUSHB": ({"queue": QUEUE, "jobs": st.lists(JOB, max_size=4)}, {}),
     "PULL": ({"queue": QUEUE}, {**PULL, "detach": FLAGS}),
-    "PULLB": ({"queue": QUEUE}, {**PULL, "count": st.integers(1, 1000) | st.sampled_from([2.0, None])}),
+    "PULLB": ({"queue": QUEUE}, {**PULL, "count": COUNTS}),
     "ACK": ({"id": ANY_ID}, {**TOKEN, "result": VALUES, "removeOnComplete": FLAGS}),
     "ACKB": ({"ids": st.lists(IDS, max_size=3)}, {"tokens": st.lists(TOKEN["token"], max_size=3)}),
     "FAIL": (
@@ -85,7 +86,10 @@ COMMANDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "GetJob": ({"id": ANY_ID}, {}),
     "GetState": ({"id": VALUES}, {}),
     "GetResult": ({"id": VALUES}, {}),
-    "GetJobs": ({"queue": QUEUE}, {"state": VALUES, "offset": LOOSE, "limit": LOOSE, "asc": VALUES}),
+    "GetJobs": (
+        {"queue": QUEUE},
+        {"state": VALUES, "offset": LOOSE, "limit": LOOSE, "asc": VALUES},
+    ),
     "GetJobCounts": ({"queue": QUEUE}, {}),
     "Pause": ({"queue": QUEUE}, {}),
     "Resume": ({"queue": QUEUE}, {}),
@@ -107,11 +111,6 @@ def request(cmd: str) -> st.SearchStrategy[dict[str, Any]]:
 
 
 REQUESTS = st.sampled_from([*COMMANDS, "PUSH", "PUSH", "PULL", "PULL"]).flatmap(request)
-
-
-def comparable(value: Any) -> Any:
-    """NaN equals NaN here."""
-    return repr(value) if isinstance(value, float) and math.isnan(value) else value
 
 
 @settings(max_examples=400, deadline=None)

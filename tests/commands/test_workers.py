@@ -152,7 +152,8 @@ def test_odd_figures_never_spoil_the_list(desk: Desk, odd: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", [b"\xc1", b"\x91\xd4\0\0", b"\x91" * 300 + b"\xc0", b"\xcf" + b"\x7f" * 8, b"\x81\x05\x06"]
+    "odd",
+    [b"\xc1", b"\x91\xd4\0\0", b"\x91" * 300 + b"\xc0", b"\xcf" + b"\x7f" * 8, b"\x81\x05\x06"],
 )
 def test_odd_names_never_spoil_the_list(desk: Desk, odd: bytes) -> None:
     body = b"\x83\xa3cmd\xaeRegisterWorker\xa4name" + odd + b"\xa6queues\x91" + odd

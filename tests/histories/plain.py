@@ -379,6 +379,7 @@ class Plain:
         back = [replace(saved[seq]) for seq in sorted(seqs & saved.keys())]
         for job in back:
             self.admit(job)
+        self.sort_done()
         for queue in {job.queue for job in back}:
             self.match(queue, now)
 
@@ -389,6 +390,10 @@ class Plain:
             self.done.append(job)
             self.results += [job] if job.result is not None else []
 
+    def sort_done(self) -> None:
+        self.done.sort(key=lambda job: job.finished)
+        self.results.sort(key=lambda job: job.finished)
+
     def resume(self, now: int) -> int:
         """A crash took the leases with it."""
         held = [job for job in self.jobs.values() if job.state is LEASED]
@@ -398,4 +403,5 @@ class Plain:
             if self.strike(job, now, at_max, "Job stalled {} times (recovered at startup)"):
                 self.retry(job, now)
             self.counters["stalled"] = stalled
+        self.sort_done()
         return len(held)

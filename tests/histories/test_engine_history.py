@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -34,12 +35,13 @@ from tandemq.engine.timers import Timers
 from tandemq.model.message import DEFAULTS, Options, State
 
 ROOT = Path(__file__).parents[2]
-QUEUES = st.sampled_from("ab")
-CONNS = st.integers(1, 3)
+QUEUES = st.sampled_from("aaab")
+CONNS = st.integers(1, 2)
 NAMES = st.sampled_from(["", "", "x", "y"])
-PICKS = st.integers(0, 40)
+PICKS = st.integers(0, 7)
+RARELY = st.sampled_from([False, False, False, True])
 SPANS = st.sampled_from([None, None, 1, 1_000, 30_000])
-JUMPS = st.sampled_from([0, 1, 200, 799, 800, 801, 1_000, 2_000, 5_001, 10_000, 35_000, 90_000])
+JUMPS = st.sampled_from([0, 1, 200, 800, 2_000, 5_001, 10_000, 35_000, 90_000])
 OPTIONS = st.builds(
     Options,
     max_attempts=st.integers(1, 4),
@@ -53,7 +55,6 @@ OPTIONS = st.builds(
     remove_on_fail=st.sampled_from([False, False, True]),
     stall_timeout=st.sampled_from([None, None, 0, 2_500]),
 )
-PLAIN = st.just(Options(backoff=0))
 
 
 class History(RuleBasedStateMachine):
@@ -63,13 +64,21 @@ class History(RuleBasedStateMachine):
         super().__init__()
         self.world = World()
 
-    def pick(self, kind: list[str], n: int) -> str | None:
-        return kind[-1 - n % len(kind)] if kind else None
+    @initialize(several=st.integers(0, 4), taken=st.integers(0, 3), span=SPANS)
+    def begin(self, several, taken, span) -> None:
+        """Begin in the middle of some work, not in an empty server."""
+        for _ in range(several):
+            self.world.publish()
+        if taken:
+            self.world.take("a", 1, taken, span)
 
-    def held(self, n: int) -> tuple[str, str | None] | None:
+    def leased(self) -> list[tuple[str, str | None]]:
+        return [(m.id, m.lease.token) for m in self.world.engine.messages.values() if m.lease]
+
+    def held(self, n: int) -> tuple[str, str | None]:
         """A leased message and its token."""
-        held = [(m.id, m.lease.token) for m in self.world.engine.messages.values() if m.lease]
-        return held[n % len(held)] if held else None
+        held = self.leased()
+        return held[n % len(held)]
 
     # -- publishing and pulling
 
@@ -80,57 +89,68 @@ class History(RuleBasedStateMachine):
         priority=st.integers(-1, 1),
         delay=st.sampled_from([0, 0, 500, 2_000]),
         age=st.sampled_from([0, 0, 0, 5_000, -300]),
-        options=OPTIONS | PLAIN,
+        options=OPTIONS,
     )
     def publish(self, **what) -> None:
         self.world.publish(**what)
+
+    @rule(lifo=st.booleans(), backoff=st.sampled_from([0, 700]))
+    def publish_plainly(self, lifo, backoff) -> None:
+        self.world.publish(options=Options(lifo=lifo, backoff=backoff, backoff_type="fixed"))
 
     @rule(
         queue=QUEUES,
         conn=CONNS,
         count=st.sampled_from([1, 1, 2, 5]),
         span=SPANS,
-        detach=st.sampled_from([False, False, True]),
+        detach=st.sampled_from([False, False, False, True]),
         wait=st.sampled_from([0, 1, 800, 10_000]),
     )
     def take(self, **what) -> None:
         self.world.take(**what)
 
+    @rule(conn=CONNS, wait=st.sampled_from([0, 60_000]))
+    def take_one_with_a_token(self, conn, wait) -> None:
+        self.world.take("a", conn, 1, 30_000, wait=wait)
+
     # -- settling
 
-    @rule(
-        n=PICKS, result=st.sampled_from([None, b"", b"r" * 40]), remove=st.sampled_from([0, 0, 1])
-    )
+    @precondition(leased)
+    @rule(n=PICKS, result=st.sampled_from([None, b"", b"r" * 40]), remove=RARELY)
     def ack(self, n, result, remove) -> None:
-        if held := self.held(n):
-            assert self.world.ack(*held, result, bool(remove)) == "held"
+        assert self.world.ack(*self.held(n), result, remove) == "held"
 
-    @rule(n=PICKS, unrecoverable=st.sampled_from([0, 0, 0, 1]), remove=st.sampled_from([0, 0, 1]))
+    @precondition(leased)
+    @rule(n=PICKS, unrecoverable=RARELY, remove=RARELY)
     def fail(self, n, unrecoverable, remove) -> None:
-        if held := self.held(n):
-            assert self.world.fail(*held, bool(unrecoverable), bool(remove)) == "held"
+        assert self.world.fail(*self.held(n), unrecoverable, remove) == "held"
 
+    @precondition(leased)
+    @rule(n=PICKS, named=st.booleans(), span=st.sampled_from([None, 1, 900, 60_000]))
+    def extend(self, n, named, span) -> None:
+        id, token = self.held(n)
+        self.world.extend(id, token if named else None, span)
+
+    @precondition(leased)
+    @rule(n=PICKS, named=st.booleans())
+    def heartbeat(self, n, named) -> None:
+        id, token = self.held(n)
+        self.world.heartbeat(id, token if named else None)
+
+    @precondition(lambda self: self.world.tokens)
     @rule(n=PICKS, k=PICKS, verb=st.sampled_from(["ack", "fail", "extend", "heartbeat"]))
     def come_with_some_token(self, n, k, verb) -> None:
         """An old one, somebody else's, or the right one by chance."""
-        id, token = self.pick(self.world.ids, n), self.pick(self.world.tokens, k)
-        getattr(self.world, verb)(id or "nobody", token or "none")
+        ids, tokens = self.world.ids, self.world.tokens
+        getattr(self.world, verb)(ids[-1 - n % len(ids)], tokens[-1 - k % len(tokens)])
 
+    @precondition(lambda self: self.world.ids)
     @rule(
         n=PICKS, token=st.sampled_from([None, "", "wrong"]), verb=st.sampled_from(["ack", "fail"])
     )
     def come_with_a_bad_token(self, n, token, verb) -> None:
-        getattr(self.world, verb)(self.pick(self.world.ids, n) or "nobody", token)
-
-    @rule(n=PICKS, named=st.booleans(), span=st.sampled_from([None, 1, 900, 60_000]))
-    def extend(self, n, named, span) -> None:
-        if held := self.held(n):
-            self.world.extend(held[0], held[1] if named else None, span)
-
-    @rule(n=PICKS, named=st.booleans())
-    def heartbeat(self, n, named) -> None:
-        if held := self.held(n):
-            self.world.heartbeat(held[0], held[1] if named else None)
+        ids = self.world.ids
+        getattr(self.world, verb)(ids[-1 - n % len(ids)], token)
 
     # -- connections, operators, time
 
@@ -139,16 +159,17 @@ class History(RuleBasedStateMachine):
         self.world.disconnect(conn)
 
     @rule(queue=QUEUES)
-    def pause(self, queue) -> None:
-        self.world.pause(queue)
-
-    @rule(queue=QUEUES)
-    def resume(self, queue) -> None:
-        self.world.resume(queue)
+    def pause_or_resume(self, queue) -> None:
+        (self.world.resume if queue in self.world.plain.paused else self.world.pause)(queue)
 
     @rule(ms=JUMPS)
     def time_passes(self, ms) -> None:
         self.world.later(ms)
+
+    @precondition(lambda self: list(self.world.moments()))
+    @rule(late=st.sampled_from([-1, 0, 0, 1]))
+    def time_passes_until_something_is_due(self, late) -> None:
+        self.world.later(max(0, min(self.world.moments()) - self.world.now + late))
 
     @rule(step=st.sampled_from([-3_600_000, -2_500, 2_500, 3_600_000]))
     def somebody_sets_the_clock(self, step) -> None:
@@ -157,30 +178,13 @@ class History(RuleBasedStateMachine):
     # -- the store
 
     @rule()
-    def commit(self) -> None:
-        self.world.commit()
+    def write(self) -> None:
+        """Let the batch in the air land, or send one off."""
+        (self.world.land if self.world.flight else self.world.fly)()
 
-    @precondition(lambda self: self.world.flight is None)
-    @rule()
-    def fly(self) -> None:
-        self.world.fly()
-
-    @precondition(lambda self: self.world.flight is not None)
-    @rule()
-    def land(self) -> None:
-        self.world.land()
-
-    @rule()
-    def lose_batch(self) -> None:
-        self.world.lose_batch()
-
-    @rule()
-    def crash(self) -> None:
-        self.world.crash()
-
-    @rule()
-    def stop_and_start(self) -> None:
-        self.world.stop_and_start()
+    @rule(end=st.sampled_from(["commit", "lose_batch", "lose_batch", "crash", "stop_and_start"]))
+    def end_something(self, end) -> None:
+        getattr(self.world, end)()
 
     @invariant()
     def all_promises_hold(self) -> None:
@@ -188,7 +192,7 @@ class History(RuleBasedStateMachine):
 
 
 PACE = settings(
-    max_examples=figure("TANDEMQ_HISTORIES", short=100, long=2_500),
+    max_examples=figure("TANDEMQ_HISTORIES", short=300, long=2_500),
     stateful_step_count=figure("TANDEMQ_HISTORY_STEPS", short=30, long=50),
     derandomize=bool(os.environ.get("CI")),
     deadline=None,

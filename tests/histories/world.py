@@ -16,7 +16,7 @@ from tests.histories.plain import Job, Plain, Pull
 from tandemq.engine import clock, consume, control, publish, recovery, settle
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine
-from tandemq.engine.finished import Rules
+from tandemq.engine.finished import Finished, Rules
 from tandemq.engine.timers import FAR, Timers
 from tandemq.model.errors import AboutMessage
 from tandemq.model.message import DEFAULTS, Message, Options, State
@@ -44,6 +44,7 @@ class World:
 
     def __init__(self, rules: Rules = RULES) -> None:
         self.rules, self.now = rules, START
+        self.set_back = False  # then those that ended later may be older, and go late
         self.numbers, self.requests = count(1), count(1)
         self.tokens: list[str] = []  # every token there ever was
         self.ids: list[str] = []  # every id there ever was
@@ -205,6 +206,7 @@ class World:
     def set_clock(self, step: int) -> None:
         """Somebody sets the wall clock."""
         self.now += step
+        self.set_back |= step < 0
         self.alarm, self.engine.timers.nearest = FAR, self.now
         clock.shift_spans(self.engine, step)
         self.plain.shift_spans(step)
@@ -215,7 +217,7 @@ class World:
         for job in self.plain.jobs.values():
             yield from job.deadlines().values()
         yield from (pull.until for pull in self.plain.pulls)
-        if self.plain.done and self.rules.retention:
+        if self.plain.done and self.rules.retention and not self.set_back:
             yield self.plain.done[0].finished + self.rules.retention
 
     # -- the store ---------------------------------------------------------------------------------
@@ -261,7 +263,7 @@ class World:
         recovery.roll_back(self.engine, touched.values(), stored, self.now)
         self.plain.put_back(set(touched), self.saved, self.now)
         self.plain.paused = set(self.saved_paused)
-        for queue in sorted(key.removeprefix(control.FACT) for key in keys):
+        for queue in sorted(key.removeprefix(control.FACT) for key in keys if of_queue(key)):
             fact = self.facts.get(control.FACT + queue)
             control.restore(self.engine, queue, fact, self.now)
             self.plain.match(queue, self.now)
@@ -276,10 +278,11 @@ class World:
             recovery.show_last_start(m)
             self.engine.admit(m)
             self.plain.admit(replace(self.saved[seq]))
-        for key, fact in self.facts.items():
-            control.restore(self.engine, key.removeprefix(control.FACT), fact)
+        for key in filter(of_queue, self.facts):
+            control.restore(self.engine, key.removeprefix(control.FACT), self.facts[key])
         lost = recovery.resume(self.engine, self.now)
         assert lost == self.plain.resume(self.now)
+        self.compare()
         self.later(0)
         return lost
 
@@ -288,7 +291,7 @@ class World:
         consume.release_all(self.engine, self.now)
         self.plain.release_all(self.now)
         self.compare()
-        assert not self.take("a") and not self.take("b"), "nothing is handed out any more"
+        assert self.take("a") == self.take("b") == [], "nothing is handed out any more"
         self.commit()
         assert self.crash() == 0
 
@@ -390,14 +393,15 @@ class World:
         assert self.engine.seq >= max(self.plain.jobs, default=0)
 
     def check_alarm(self) -> None:
-        """A server sleeps until its alarm, and looks again only when a timer nearer than that is set."""
-        timers = self.engine.timers
+        """A server sleeps until its alarm, and looks again only when a nearer timer is set."""
+        timers, first = self.engine.timers, min(self.moments(), default=FAR)
+        wake = clock.next_wake(self.engine)
+        wake = FAR if wake is None else wake
+        assert wake <= first, "the timer is late"
         if timers.nearest < self.alarm:
             timers.nearest = FAR
-            self.alarm = min(self.alarm, timers.next_wake() or FAR)
-        assert self.alarm <= min(self.moments(), default=FAR), "the alarm is late"
-        wake = clock.next_wake(self.engine)
-        assert (FAR if wake is None else wake) <= min(self.moments(), default=FAR)
+            self.alarm = min(self.alarm, wake)
+        assert self.alarm <= first, "the alarm is late"
 
     def check_rows(self) -> None:
         """What is not on its way to the rows is there already."""
@@ -412,12 +416,17 @@ class World:
 
 
 def listen(timers: Timers, heard: list[Any]) -> None:
-    """Note who rings: messages by seq, pulls by request, the sweep as None."""
+    """Note who rings: messages by seq, pulls by request, the sweep by age as None."""
     due = timers.due
 
     def noted(now: int) -> Iterator[Any]:
         for owner in due(now):
-            heard.append(getattr(owner, "seq", getattr(owner, "req", None)))
+            if isinstance(owner, Message):
+                heard.append(owner.seq)
+            elif isinstance(owner, Consumer):
+                heard.append(owner.req)
+            elif isinstance(owner, Finished):
+                heard.append(None)
             yield owner
 
     timers.due = noted  # type: ignore[method-assign]
@@ -477,6 +486,11 @@ def written(row: Row | None, m: Message) -> Row | None:
     if stored.run is not None and m.run is not None and m.run.result is None:
         stored.run.result = None
     return row_of(stored)
+
+
+def of_queue(key: str) -> bool:
+    """Whether a fact is about the settings of a queue."""
+    return key.startswith(control.FACT)
 
 
 def copy(job: Job | None) -> Job | None:

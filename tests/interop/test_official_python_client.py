@@ -95,8 +95,9 @@ def test_every_job_ends_where_it_should_and_runs_as_often_as_it_should(
     for state in ("waiting", "delayed", "active", "prioritized"):
         assert wire.jobs(queue, state) == []
     results = wire.do_all({"cmd": "GetResult", "id": job_id} for job_id in ids)
+    completed = load.in_state("completed")
     for n, answer in zip(ids.values(), results, strict=True):
-        if n in load.in_state("completed"):
+        if n in completed:
             assert answer["result"] == {"n": n, "start": load.started[n]}
         else:
             assert "result" not in answer

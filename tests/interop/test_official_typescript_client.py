@@ -104,8 +104,9 @@ def test_every_job_ends_where_it_should_and_runs_as_often_as_it_should(
         assert Counter(job["data"]["n"] for job in jobs) == Counter(load.in_state(state))
         assert all(report["ids"][job["id"]] == job["data"]["n"] for job in jobs)
     results = wire.do_all({"cmd": "GetResult", "id": job_id} for job_id in report["ids"])
+    completed = load.in_state("completed")
     for n, answer in zip(report["ids"].values(), results, strict=True):
-        if n in load.in_state("completed"):
+        if n in completed:
             assert answer["result"] == {"n": n, "start": load.started[n]}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.patience import eventually
-from tests.support.server import Server, lease_grace
+from tests.support.server import Server, is_own, lease_grace
 from tests.support.wire import Refused, Wire
 
 ROOT = Path(__file__).parents[2]
@@ -153,3 +153,19 @@ def test_a_lease_that_was_renewed_outlives_its_connection_until_it_ends(
         lambda: wire.pull(queue, owner="next")["job"], "it ends", within=2 + lease_grace()
     )
     assert (again["id"], again["attempts"]) == (job_id, 1)
+
+
+@pytest.mark.skipif(not is_own(), reason="the reference hands it out for ever")
+def test_a_job_whose_workers_vanish_ten_times_is_given_up_and_kept_as_a_dead_letter(
+    server: Server, wire: Wire, queue: str
+) -> None:
+    job_id = wire.push(queue, {"n": 1})
+    for n in range(10):
+        assert wire.state(job_id) == "waiting", f"given up after {n}"
+        with server.connect() as worker:
+            job = worker.pull(queue, timeout=5_000)["job"]
+            assert (job["id"], job["attempts"]) == (job_id, 0)
+        eventually(lambda: wire.state(job_id) != "active", "noticed", within=5)
+    assert wire.state(job_id) == "failed"
+    assert wire.pull(queue)["job"] is None
+    assert wire.do("GetJob", id=job_id)["job"]["data"] == {"n": 1}

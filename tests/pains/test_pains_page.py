@@ -9,7 +9,7 @@ TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "pains.md").read_text("utf-8")
 
 
-def tests_in(file: Path) -> set[str]:
+def names_in(file: Path) -> set[str]:
     return set(re.findall(r"^def (test_\w+)", file.read_text("utf-8"), re.MULTILINE))
 
 
@@ -18,7 +18,7 @@ def test_every_test_that_the_page_names_exists() -> None:
     for name in re.findall(r"`([^`]*)::(test_\w+)`", PAGE):
         if name[0] != "…":
             file = TESTS / name[0]
-        assert name[1] in tests_in(file), f"{name[0]}::{name[1]}"
+        assert name[1] in names_in(file), f"{name[0]}::{name[1]}"
 
 
 def test_every_report_of_a_covered_group_has_one_row() -> None:

@@ -228,10 +228,21 @@ class Server:
 
     def memory(self) -> int:
         """Resident memory in bytes."""
+        return self._status("VmRSS:")
+
+    def peak_memory(self) -> int:
+        """The most resident memory in bytes since the start or the last `forget_peak`."""
+        return self._status("VmHWM:")
+
+    def forget_peak(self) -> None:
+        for pid in self._pids():
+            Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+    def _status(self, name: str) -> int:
         total = 0
         for pid in self._pids():
             for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-                if line.startswith("VmRSS:"):
+                if line.startswith(name):
                     total += int(line.split()[1]) * 1024
         return total
 

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from tandemq.commands import (  # noqa: F401
     access,
+    bulk,
     control,
+    dashboard,
+    deadletters,
+    dedup,
+    cron,
+    events,
     finish,
+    flows,
+    groups,
     leases,
+    manage,
+    metrics,
+    limits,
     observe,
     progress,
     pull,
     push,
+    pushf,
     query,
+    webhooks,
     workers,
 )
 from tandemq.commands.table import COMMANDS

@@ -22,6 +22,46 @@ class Host(Protocol):
     def storage(self) -> dict[str, Any]:
         """``diskFull``, ``error`` and ``since`` (ms) of the store."""
 
+    @property
+    def observers(self) -> Observers: ...
+
+    @property
+    def monitor(self) -> Monitor: ...
+
+
+class Observers(Protocol):
+    """Who outside the engine is told of events."""
+
+    def subscribe(self, caller: Caller, queue: str) -> None:
+        """Tell a connection of the events of one queue, and of no other any more."""
+
+    def unsubscribe(self, caller: Caller) -> None:
+        """Tell a connection of no more events."""
+
+    def hooked(self) -> None:
+        """A webhook was added: see to it that it can be delivered."""
+
+
+class Monitor(Protocol):
+    """What the server measures of itself, for reports."""
+
+    def latency(self) -> dict[str, Any]:
+        """``averages`` and ``percentiles`` of push, pull and ack, in ms."""
+
+    def rates(self) -> dict[str, float]:
+        """Pushes, pulls, completions and failures a second."""
+
+    def memory(self) -> dict[str, int]:
+        """``heapUsed``, ``heapTotal`` and ``rss`` of the process, in bytes."""
+
+    def store_bytes(self) -> int:
+        """How much the store occupies."""
+
+    def connections(self) -> int: ...
+
+    def prometheus(self) -> str:
+        """Every figure as text exposition."""
+
 
 class Caller(Protocol):
     """The connection that asks."""
@@ -83,6 +123,18 @@ class Found(Struct, gc=False):
 
 class Listed(Struct, gc=False):
     """Several messages as a reader sees them."""
+
+    messages: list[Message]
+
+
+class Buried(Struct, gc=False):
+    """Dead letters, each with what is known of it besides the job."""
+
+    entries: list[tuple[Message, dict[str, Any]]]
+
+
+class Flowed(Struct, gc=False):
+    """The messages of a flow that was accepted, in the order of the request."""
 
     messages: list[Message]
 

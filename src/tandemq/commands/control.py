@@ -35,13 +35,17 @@ class ListQueues(Request, tag="ListQueues"):
 @command(Permission.CONTROL)
 def pause(req: Pause, call: Call) -> None:
     """Stop handing out jobs of a queue; publishing and settling go on."""
-    control.pause(call.engine, check.any_queue(req.queue))
+    queue = check.any_queue(req.queue)
+    control.pause(call.engine, queue)
+    call.engine.announce("paused", queue, call.now)
 
 
 @command(Permission.CONTROL)
 def resume(req: Resume, call: Call) -> None:
     """Hand out jobs of a queue again."""
-    control.resume(call.engine, check.any_queue(req.queue), call.now)
+    queue = check.any_queue(req.queue)
+    call.engine.announce("resumed", queue, call.now)
+    control.resume(call.engine, queue, call.now)
 
 
 @command(Permission.INSPECT)

@@ -19,6 +19,9 @@ BAD_NAME = f"Job name must be a non-empty string of at most {NAME_LENGTH} charac
 DAY = 86_400_000
 YEAR = 365 * DAY
 EXACT = 2.0**53  # the largest whole number below which a float holds each one exactly
+SAFE = int(EXACT) - 1  # the largest whole number that JavaScript calls safe
+GROUP_LENGTH = 256
+GROUP_PRIORITY = 2_097_151
 QUEUES_KNOWN = 10_000  # names of queues that need not be checked again
 
 _queue = re.compile(r"[A-Za-z0-9_\-.:]+\Z")
@@ -104,6 +107,53 @@ def job_name(value: Any) -> str:
     return value
 
 
+def group_id(value: Any) -> str:
+    """Check the name of a group.
+
+    Raises:
+        BadRequest
+    """
+    if not isinstance(value, str):
+        raise BadRequest("groupId must be a string")
+    if not value:
+        raise BadRequest("groupId must be a non-empty string")
+    if len(value) > GROUP_LENGTH:
+        raise BadRequest(f"groupId must be at most {GROUP_LENGTH} characters")
+    if "\0" in value:
+        raise BadRequest("groupId must not contain NUL characters")
+    return value
+
+
+def group_priority(value: Any) -> int:
+    """Check the priority of a job in a group, where the smallest goes first.
+
+    Raises:
+        BadRequest
+    """
+    if not _is_number(value) or not math.isfinite(value):
+        raise BadRequest("group.priority must be a finite number")
+    if value != int(value):
+        raise BadRequest("group.priority must be an integer")
+    if not 0 <= value <= GROUP_PRIORITY:
+        raise BadRequest(f"group.priority must be between 0 and {GROUP_PRIORITY}")
+    return int(value)
+
+
+def positive(value: Any, label: str) -> int:
+    """Check a whole number from 1 on that a float holds exactly.
+
+    Raises:
+        BadRequest
+    """
+    if not _is_number(value) or not 1 <= value <= SAFE or value != int(value):
+        raise BadRequest(f"{label} must be a positive safe integer")
+    return int(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, (bool, WideInteger))
+
+
 def loose_number(value: Any) -> float | None:
     """Take a number that nobody checks: anything else counts as absent."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
@@ -128,6 +178,18 @@ def listed(fields: dict[str, Any], name: str) -> list[Any]:
     if not isinstance(value, list):
         raise BadRequest(f"{name} must be a list")
     return value
+
+
+def natural(value: Any, name: str) -> int:
+    """Check a whole number from 0 on that a float holds exactly.
+
+    Raises:
+        BadRequest
+    """
+    number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    if number is None or not 0 <= number <= SAFE or number != int(number):
+        raise BadRequest(f"{name} must be a non-negative safe integer")
+    return int(number)
 
 
 def texts(value: Any) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from msgspec import Meta, Raw
 from tandemq.commands import fields as check
 from tandemq.commands.call import NOT_APPLIED, Call, Data
 from tandemq.commands.table import ABSENT, UNDEFINED, Permission, Request, command
-from tandemq.engine import settle
+from tandemq.engine import groups, settle
 from tandemq.model.errors import BadRequest, NotLeased
 
 Batch = Meta(max_length=100_000)  # more members are read slowly, within bounds of their own
@@ -63,6 +63,7 @@ class Fail(Request, tag="FAIL", kw_only=True):
     unrecoverable: bool | None = False
     stack: Annotated[list[str], Batch] | None = None
     remove_on_fail: bool | None = False
+    retry_after: Annotated[float, Meta(ge=0, le=check.YEAR)] | None = None  # ours: ms
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:
@@ -74,6 +75,7 @@ class Fail(Request, tag="FAIL", kw_only=True):
             unrecoverable=bool(fields.get("unrecoverable")),
             stack=fields.get("stack"),
             remove_on_fail=bool(fields.get("removeOnFail")),
+            retry_after=check.number(fields, "retryAfter", 0, check.YEAR, None),
             req_id=fields.get("reqId", ABSENT),
         )
 
@@ -124,7 +126,14 @@ def ack_many(req: AckMany, call: Call) -> Data | None:
 
 @command(Permission.SUBSCRIBE, bulk=True)
 def fail(req: Fail, call: Call) -> Data | None:
-    """End an attempt badly: the job is tried again after its back-off, or becomes a dead letter."""
+    """End an attempt badly: the job is tried again after its back-off, or becomes a dead letter.
+
+    With ``retryAfter`` it is given back uncharged, and its group waits that long.
+    """
+    if req.retry_after is not None and not req.unrecoverable:
+        span = int(req.retry_after)
+        given = groups.hold_back(call.engine, req.id, req.token, span, call.now, req.error)
+        return None if given else NOT_APPLIED
     applied = settle.fail(
         call.engine,
         req.id,

@@ -15,6 +15,10 @@ class Stats(Request, tag="Stats"):
     details: Any = False  # ours: with the loop's longest turn and more
 
 
+class CompactMemory(Request, tag="CompactMemory"):
+    """Let go of what is not needed."""
+
+
 class StorageStatus(Request, tag="StorageStatus"):
     """Ask whether the store can be written."""
 
@@ -38,6 +42,12 @@ def stats(req: Stats, call: Call) -> dict[str, Any]:
         "pullPerSec": measured.pop("pullPerSec"),
     }
     return {"stats": {**shown, **measured} if req.details else shown}
+
+
+@command(Permission.SUPERUSER)
+def compact_memory(req: CompactMemory, call: Call) -> None:
+    """Let go of what nothing points to any more; the server does that by itself as well."""
+    call.engine.compact()
 
 
 @command(Permission.LIST)

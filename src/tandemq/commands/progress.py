@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Data
@@ -23,7 +23,7 @@ class Progress(Request, tag="Progress"):
 
     id: Any = None
     progress: Any = None
-    message: Any = None
+    message: Any = UNSET  # null takes the message away, absent leaves it
 
 
 class AddLog(Request, tag="AddLog"):
@@ -52,6 +52,13 @@ class GetLogs(Request, tag="GetLogs"):
     end: Any = None  # inclusive
 
 
+class ClearLogs(Request, tag="ClearLogs"):
+    """Shorten a job's log."""
+
+    id: Any = None
+    keep_logs: Any = 0  # newest lines that stay
+
+
 @command(Permission.SUBSCRIBE)
 def progress(req: Progress, call: Call) -> None:
     """Set how far an active job is, from 0 to 100; a message that is absent stays as it was."""
@@ -61,9 +68,12 @@ def progress(req: Progress, call: Call) -> None:
     if value is None:
         raise BadRequest("progress must be a number from 0 to 100")
     m.run.progress = min(100.0, max(0.0, value))
-    if isinstance(req.message, str):
+    if req.message is None or isinstance(req.message, str):
         m.run.progress_message = req.message
     call.engine.touched(m)
+    if call.engine.listening:
+        told = {"progress": m.run.progress, "message": m.run.progress_message}
+        call.engine.say("progress", m, call.now, progress=m.run.progress, data=told)
 
 
 @command(Permission.SUBSCRIBE)
@@ -86,9 +96,13 @@ def add_log(req: AddLog, call: Call) -> Data:
 def get_logs(req: GetLogs, call: Call) -> Data:
     """Return lines ``start`` to ``end`` of a job's log, both inclusive, and how many there are."""
     lines = call.engine.logs.of(req.id) if isinstance(req.id, str) else []
-    start = max(0, int(check.loose_number(req.start) or 0))
-    end = check.loose_number(req.end)
-    stop = len(lines) if end is None else int(end) + 1
-    return Data(
-        {"logs": [Raw(line) for line in lines[start : max(start, stop)]], "count": len(lines)}
-    )
+    start, end = check.whole(req.start) or 0, check.whole(req.end)
+    stop = len(lines) if end is None else end + 1  # negative ones count from the end
+    return Data({"logs": [Raw(line) for line in lines[start:stop]], "count": len(lines)})
+
+
+@command(Permission.CONTROL)
+def clear_logs(req: ClearLogs, call: Call) -> None:
+    """Keep only the newest ``keepLogs`` lines of a job's log, none unless said otherwise."""
+    if isinstance(req.id, str):
+        call.engine.logs.keep(call.engine, req.id, check.whole(req.keep_logs) or 0)

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import LATER, Call, Later, Pulled
 from tandemq.commands.table import ABSENT, Permission, Request, command
 from tandemq.engine import consume
 from tandemq.engine.consumers import Consumer
-from tandemq.model.errors import BadRequest, NotSupported
+from tandemq.engine.lanes import NO_TERMS, Terms
+from tandemq.model.errors import BadRequest
 from tandemq.model.policy import LEASE
 
 WAIT_LIMIT = 60_000  # ms
 COUNT_LIMIT = 1000
 
+Positive = Annotated[int, Meta(ge=1, le=check.SAFE)]
 Wait = Annotated[float, Meta(ge=0, le=WAIT_LIMIT)] | None
+
+
+class Limit(Struct, frozen=True):
+    """At most ``max`` jobs of one group in ``duration`` ms."""
+
+    max: Positive
+    duration: Positive
+
+
+class Group(Struct, frozen=True):
+    """What a pull asks of groups: whom it takes from, and limits for each group."""
+
+    affinity: str | UnsetType | None = UNSET  # only this group; null: only jobs without one
+    concurrency: Positive | UnsetType = UNSET
+    limit: Limit | UnsetType = UNSET
 
 
 class Pull(Request, tag="PULL", kw_only=True):
@@ -29,7 +47,7 @@ class Pull(Request, tag="PULL", kw_only=True):
     owner: Any = None  # anything truthy asks for a lease with a token
     lock_ttl: float | None = None  # ms of that lease
     detach: Any = None  # without an owner: the job survives this connection
-    group: Any = None
+    group: Group | UnsetType = UNSET
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:
@@ -44,7 +62,7 @@ class PullMany(Request, tag="PULLB", kw_only=True):
     timeout: Wait = 0
     owner: Any = None
     lock_ttl: float | None = None
-    group: Any = None
+    group: Group | UnsetType = UNSET
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> PullMany:
@@ -68,18 +86,51 @@ def pull_many(req: PullMany, call: Call) -> Pulled | Later:
 def _pull(req: Pull | PullMany, call: Call, count: int, many: bool, detach: bool) -> Pulled | Later:
     queue = req.queue
     check.good_queue(queue)
-    if req.group is not None:
-        raise NotSupported("group is not supported by this release of tandemq")
     owned, conn, now = bool(req.owner), call.caller.id, call.now
     span = None
     if owned:
         span = LEASE if req.lock_ttl is None else _span(req.lock_ttl)
-    taken = consume.take(call.engine, queue, None if detach else conn, count, span, now)
+    terms = None if req.group is UNSET else _terms(req.group)
+    taken = consume.take(call.engine, queue, None if detach else conn, count, span, now, terms)
     if taken or not req.timeout or not count:
         return Pulled(taken, many, owned)
     until, asked = now + int(req.timeout), (req.req_id, many, owned)
-    consume.wait(call.engine, Consumer(conn, queue, count, asked, span, detach, until))
+    consume.wait(call.engine, Consumer(conn, queue, count, asked, span, detach, until, terms=terms))
     return LATER
+
+
+@lru_cache(maxsize=1024)
+def _terms(group: Group) -> Terms | None:
+    limit = None if group.limit is UNSET else group.limit
+    terms = Terms(
+        group.affinity,
+        None if group.concurrency is UNSET else group.concurrency,
+        limit.max if limit else None,
+        limit.duration if limit else None,
+    )
+    return None if terms == NO_TERMS else terms
+
+
+def _read_group(value: Any) -> Group:
+    if not isinstance(value, dict):
+        raise BadRequest("group must be an object")
+    asked = {name: item for name, item in value.items() if item is not UNSET}
+    affinity = asked.get("affinity", UNSET)
+    if not (affinity is UNSET or affinity is None or isinstance(affinity, str)):
+        raise BadRequest("group.affinity must be a string or null")
+    concurrency: int | UnsetType = UNSET
+    if "concurrency" in asked:
+        concurrency = check.positive(asked["concurrency"], "group.concurrency")
+    limit: Limit | UnsetType = UNSET
+    if "limit" in asked:
+        if not isinstance(asked["limit"], dict):
+            raise BadRequest("group.limit must be an object")
+        most, duration = asked["limit"].get("max"), asked["limit"].get("duration")
+        limit = Limit(
+            check.positive(most, "group.limit.max"),
+            check.positive(duration, "group.limit.duration"),
+        )
+    return Group(affinity, concurrency, limit)
 
 
 def _span(lock_ttl: float) -> int:
@@ -88,14 +139,11 @@ def _span(lock_ttl: float) -> int:
 
 
 def _read_pull(fields: dict[str, Any]) -> dict[str, Any]:
-    group = fields.get("group")
-    if group is not None and not isinstance(group, dict):
-        raise BadRequest("group must be an object")
     return {
         "queue": check.queue_name(fields.get("queue")),
         "timeout": check.number(fields, "timeout", 0, WAIT_LIMIT, 0),
         "owner": fields.get("owner"),
         "lock_ttl": check.loose_number(fields.get("lockTtl")),
-        "group": group,
+        "group": _read_group(fields["group"]) if "group" in fields else UNSET,
         "req_id": fields.get("reqId", ABSENT),
     }

@@ -14,9 +14,12 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from tandemq.commands import fields as check
+from tandemq.commands import repeat
 from tandemq.commands.call import Call, Pushed, PushedMany
+from tandemq.commands.identity import NOTHING, Dedup, asked, bind, read_identity
 from tandemq.commands.table import ABSENT, Permission, Request, command
 from tandemq.engine.publish import publish, publish_all
+from tandemq.engine.ties import check_all
 from tandemq.model import body
 from tandemq.model.errors import BadRequest, NotSupported
 from tandemq.model.message import DEFAULTS, Message, Options
@@ -24,10 +27,15 @@ from tandemq.model.message import DEFAULTS, Message, Options
 DATA_LIMIT = 10_485_760  # characters of the job's data as JSON
 BATCH_LIMIT = 100_000  # jobs of one PUSHB; the frame limit alone would allow millions
 MOMENT = 2.0**53  # the largest timestamp that a float holds exactly
+MOST_COST = 1_000_000_000
 SHARED = 4096  # sets of options that are kept as one object for all jobs that ask for them
 
 Yearly = Annotated[float, Meta(ge=0, le=check.YEAR)] | None
 Daily = Annotated[float, Meta(ge=0, le=check.DAY)] | None
+GroupId = Annotated[
+    str, Meta(min_length=1, max_length=check.GROUP_LENGTH, pattern=r"\A[^\x00]*\Z")
+]
+GroupSize = Annotated[int, Meta(ge=1, le=check.SAFE)]
 
 
 class Job(Request):
@@ -53,12 +61,23 @@ class Job(Request):
     stack_trace_limit: float | None = None
     keep_logs: float | None = None
     size_limit: float | None = None
-    group_id: Any = None
-    unique_key: Any = None
-    depends_on: Any = None
-    parent_id: Any = None
-    children_ids: Any = None
-    repeat: Any = None
+    group_id: GroupId | UnsetType = UNSET
+    group_max_size: GroupSize | None = None
+    cost: Annotated[float, Meta(ge=0, le=MOST_COST)] | None = 1  # ours
+    unique_key: str | None = None
+    dedup: Dedup | None = None
+    debounce_id: str | None = None
+    debounce_ttl: float | None = None
+    depends_on: list[str] | None = None
+    parent_id: str | None = None
+    children_ids: list[str] | None = None
+    fail_parent_on_failure: bool | None = False
+    continue_parent_on_failure: bool | None = False
+    ignore_dependency_on_failure: bool | None = False
+    remove_dependency_on_failure: bool | None = False
+    cascade_on_failure: bool | None = False  # ours
+    fail_on_removal: bool | None = False  # ours
+    repeat: repeat.Fields | None = None
     long_backoff: str | None = None  # its type; set by ``read``
 
     @classmethod
@@ -95,7 +114,7 @@ def push(req: Push, call: Call) -> Pushed:
     """Add a job to a queue and return its id."""
     queue = req.queue
     check.good_queue(queue)
-    return Pushed(publish(call.engine, _draft(req, queue, call.now), call.now).id)
+    return Pushed(publish(call.engine, draft(req, queue, call.now), call.now).id)
 
 
 @command(Permission.PUBLISH, bulk=True)
@@ -108,15 +127,16 @@ def push_many(req: PushMany, call: Call) -> PushedMany:
     if not jobs:  # they would leave a queue behind that holds nothing
         return PushedMany([])
     try:
-        drafts = [_draft(job, queue, now) for job in jobs]
+        drafts = [draft(job, queue, now) for job in jobs]
     except BadRequest:
         for i, job in enumerate(jobs):  # again, slowly: which one was it?
-            _numbered(i, lambda job: _draft(job, queue, now), job)
+            _numbered(i, lambda job: draft(job, queue, now), job)
         raise
+    check_all(engine, drafts, now)
     return PushedMany([m.id for m in publish_all(engine, queue, drafts, now)])
 
 
-def _draft(job: Job, queue: str, now: int) -> Message:
+def draft(job: Job, queue: str, now: int) -> Message:
     """Check what a job holds and make a message of it; its numbers are good already.
 
     Raises:
@@ -134,11 +154,19 @@ def _draft(job: Job, queue: str, now: int) -> Message:
     job.data, job.name = ABSENT, UNSET
     if job == _PLAIN_JOB:
         return Message("", queue, name, data, 0, now, now)
+    if job.group_id is not UNSET:
+        check.group_priority(job.priority)
     id, stamp = job.job_id or job.custom_id or "", job.timestamp
     created = int(stamp) if stamp is not None and abs(stamp) < MOMENT else now
     due = created + int(job.delay or 0)
     options = _options(job, bool(id))
-    return Message(id, queue, name, data, 0, created, due, job.priority or 0, options)
+    m = Message(id, queue, name, data, 0, created, due, job.priority or 0, options)
+    if asked(job) != NOTHING:
+        bind(job, m)
+    if job.repeat is not None:
+        tied = bool(job.depends_on or job.parent_id or job.children_ids)
+        m.repeat = repeat.read(job.repeat, named=bool(id), tied=tied)
+    return m
 
 
 def check_data(data: bytes) -> None:
@@ -153,14 +181,10 @@ def check_data(data: bytes) -> None:
         raise BadRequest("Job data too large (max 10MB)")
 
 
-LATER = ("group_id", "unique_key", "depends_on", "parent_id", "children_ids", "repeat")
-_later = attrgetter(*LATER)
-
-
 _asked = attrgetter(
     "max_attempts", "backoff", "long_backoff", "ttl", "timeout", "lifo", "durable",
     "remove_on_complete", "remove_on_fail", "stall_timeout", "stack_trace_limit", "keep_logs",
-    "size_limit", "tags", *LATER,
+    "size_limit", "tags", "group_id", "group_max_size", "cost",
 )  # fmt: skip
 _PLAIN_JOB = Job()
 _PLAIN = _asked(_PLAIN_JOB)
@@ -184,9 +208,6 @@ def _options(job: Job, named: bool) -> Options:
 
 
 def _make_options(job: Job, named: bool) -> Options:
-    if any(_later(job)):
-        name = next(name for name in LATER if getattr(job, name))
-        raise NotSupported(f"{name} is not supported by this release; leave it out")
     stack = check.whole(job.stack_trace_limit)
     return Options(
         max_attempts=3 if job.max_attempts is None else job.max_attempts,
@@ -204,6 +225,9 @@ def _make_options(job: Job, named: bool) -> Options:
         keep_logs=check.loose_number(job.keep_logs),
         size_limit=check.loose_number(job.size_limit),
         tags=job.tags or (),
+        group=None if job.group_id is UNSET else job.group_id,
+        group_max=None if job.group_id is UNSET else job.group_max_size,
+        cost=1 if job.cost is None else job.cost,
     )
 
 
@@ -214,26 +238,32 @@ _UNCHECKED: dict[Callable[[Any], Any], tuple[str, ...]] = {
     bool: ("lifo", "durable", "removeOnComplete", "removeOnFail"),
     check.identifier: ("jobId", "customId"),
     check.texts: ("tags",),
-    lambda value: value: (
-        "groupId", "uniqueKey", "dependsOn", "parentId", "childrenIds", "repeat",
-    ),
+    lambda value: value: ("repeat",),
 }  # fmt: skip
 
 
 def _read_job(fields: dict[str, Any]) -> dict[str, Any]:
     data = bytes(fields.get("data", ABSENT))
     check_data(data)
+    grouped = "groupId" in fields
     found: dict[str, Any] = {
         "data": Raw(data),
-        "priority": check.number(fields, "priority", -1_000_000, 1_000_000, 0, whole=True),
+        "group_id": check.group_id(fields["groupId"]) if grouped else UNSET,
+        "priority": check.group_priority(fields.get("priority", 0))
+        if grouped
+        else check.number(fields, "priority", -1_000_000, 1_000_000, 0, whole=True),
         "delay": check.number(fields, "delay", 0, check.YEAR, 0),
         "timeout": check.number(fields, "timeout", 0, check.DAY, None),
         "max_attempts": check.number(fields, "maxAttempts", 1, 1000, 3, whole=True),
     }
     found["backoff"], found["long_backoff"] = _read_backoff(fields)
     found["ttl"] = check.number(fields, "ttl", 0, check.YEAR, None)
+    found["cost"] = check.number(fields, "cost", 0, MOST_COST, 1)
+    if grouped and "groupMaxSize" in fields:
+        found["group_max_size"] = check.positive(fields["groupMaxSize"], "group.maxSize")
     if "name" in fields:
         found["name"] = check.job_name(fields["name"])
+    found.update(read_identity(fields))
     for read, names in _UNCHECKED.items():
         found.update((check.snake(name), read(fields.get(name))) for name in names)
     return found

@@ -62,6 +62,12 @@ class GetJobCounts(Request, tag="GetJobCounts"):
     queue: Any = None
 
 
+class GetCountsPerPriority(Request, tag="GetCountsPerPriority"):
+    """Ask how many jobs of each priority wait."""
+
+    queue: Any = None
+
+
 class Count(Request, tag="Count"):
     """Ask how many jobs wait."""
 
@@ -131,6 +137,15 @@ def get_jobs(req: GetJobs, call: Call) -> Listed:
 def get_job_counts(req: GetJobCounts, call: Call) -> dict[str, Any]:
     """Return how many jobs of a queue are in each state."""
     return {"counts": states_of(call.engine.queues.get(check.any_queue(req.queue)))}
+
+
+@command(Permission.INSPECT)
+def get_counts_per_priority(req: GetCountsPerPriority, call: Call) -> dict[str, Any]:
+    """Return how many jobs of each priority are ready or delayed."""
+    queue = check.any_queue(req.queue)
+    q = call.engine.queues.get(queue)
+    counts = q.priorities if q is not None else {}
+    return {"queue": queue, "counts": {str(p): n for p, n in sorted(counts.items())}}
 
 
 @command(Permission.INSPECT)

@@ -29,6 +29,7 @@ class Permission(Enum):
     INSPECT = "queue info"
     LIST = "list queues"
     CONTROL = "control"
+    DELETE = "delete queue"
     SUPERUSER = "superuser"
 
 

@@ -64,8 +64,8 @@ def register_worker(req: RegisterWorker, call: Call) -> Data:
             seen=now,
         )
     )
-    shown = _shown(worker, call)
-    return Data({"workerId": shown.pop("id"), **shown})
+    fields = shown(worker, call)
+    return Data({"workerId": fields.pop("id"), **fields})
 
 
 @command(Permission.SUBSCRIBE)
@@ -98,23 +98,29 @@ def heartbeat(req: Heartbeat, call: Call) -> Data:
 def list_workers(req: ListWorkers, call: Call) -> Data:
     """Return the registered workers and their totals."""
     workers = call.engine.workers.listed(call.now)
-    shown = [{**_shown(w, call), "uptime": float(call.now - w.registered)} for w in workers]
-    return Data(
-        {
-            "workers": shown,
-            "stats": {
-                "total": len(workers),
-                "active": sum(w["status"] == ACTIVE for w in shown),
-                "totalProcessed": sum(w.processed for w in workers),
-                "totalFailed": sum(w.failed for w in workers),
-                "activeJobs": sum(w.active for w in workers),
-                "concurrencySlots": sum(w.concurrency for w in workers),
-            },
-        }
-    )
+    listed = [{**shown(w, call), "uptime": float(call.now - w.registered)} for w in workers]
+    return Data({"workers": listed, "stats": totals(call)})
 
 
-def _shown(w: Worker, call: Call) -> dict[str, Any]:
+def totals(call: Call) -> dict[str, int]:
+    """Return how many workers there are, and the sums of what they say of themselves.
+
+    A stale worker offers no slots.
+    """
+    registry = call.engine.workers
+    workers = registry.listed(call.now)
+    active = [w for w in workers if registry.status(w, call.now) == ACTIVE]
+    return {
+        "total": len(workers),
+        "active": len(active),
+        "totalProcessed": sum(w.processed for w in workers),
+        "totalFailed": sum(w.failed for w in workers),
+        "activeJobs": sum(w.active for w in workers),
+        "concurrencySlots": sum(w.concurrency for w in active),
+    }
+
+
+def shown(w: Worker, call: Call) -> dict[str, Any]:
     return {
         "id": w.id,
         "name": w.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from tandemq.config.fields import BadSetting, about, fields_of
+from tandemq.model.webhook_url import Network
 
 Durability = Literal["memory", "buffered", "commit", "sync"]
 Loop = Literal["auto", "uvloop", "asyncio"]
@@ -97,6 +98,22 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     worker_cleanup_ms: Annotated[
         int, about("How often workers that are gone are removed.", unit="ms", low=1, high=YEAR_MS)
     ] = 60_000
+    webhook_allow: Annotated[
+        tuple[str, ...], about("Private networks that webhooks may reach, like 10.1.0.0/16.")
+    ] = ()
+    webhook_max_retries: Annotated[
+        int, about("How often a delivery to a webhook is tried in all.", low=1, high=1_000)
+    ] = 3
+    webhook_retry_delay_ms: Annotated[
+        int,
+        about(
+            "Pause after the first failed delivery; the n-th is n times as long.",
+            unit="ms", low=0, high=YEAR_MS,
+        ),
+    ] = 1_000
+    metrics_max_queues: Annotated[
+        int, about("Queues that have figures of their own in Prometheus.", low=0, high=MANY)
+    ] = 100
     shutdown_timeout: Annotated[
         float,
         about("Longest wait for jobs in work when stopping.", unit="s", low=0, high=YEAR_S),
@@ -130,6 +147,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         except ValueError:
             return False
 
+    @property
+    def webhook_networks(self) -> tuple[Network, ...]:
+        """The networks of ``webhook_allow``; an entry may name several, with commas between."""
+        texts = (part.strip() for entry in self.webhook_allow for part in entry.split(","))
+        return tuple(ip_network(text, strict=False) for text in texts if text)
+
     def _check_each(self) -> None:
         for field in FIELDS.values():
             value = getattr(self, field.name)
@@ -146,6 +169,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise BadSetting(text, "durability", "data")
         if not all(token.strip() for token in self.tokens):
             raise BadSetting("tokens must not contain an empty one", "tokens")
+        try:
+            _ = self.webhook_networks
+        except ValueError as problem:
+            text = f"webhook_allow must be addresses or networks like 10.1.0.0/16: {problem}"
+            raise BadSetting(text, "webhook_allow") from None
         if bool(self.tls_cert) != bool(self.tls_key):
             text = "tls_cert and tls_key belong together: give both or neither"
             raise BadSetting(text, "tls_cert", "tls_key")

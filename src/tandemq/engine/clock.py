@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from itertools import islice
 
-from tandemq.engine import consume, settle
+from tandemq.engine import admission, consume, deadletters, limits, schedules, settle, sweeps, watches
+from tandemq.engine.admission import Alarm
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine
+from tandemq.engine.deadletters import Graveyard
+from tandemq.engine.endings import ended
 from tandemq.engine.finished import Finished
+from tandemq.engine.sweeps import Sweep
+from tandemq.engine.watches import Watch
+from tandemq.engine.tallies import Tallies
 from tandemq.model.message import Message, State
 from tandemq.model.policy import deadline, expires, lease_of
+from tandemq.model.schedule import Schedule
 
 READY, LEASED, DELAYED, GONE = State.READY, State.LEASED, State.DELAYED, State.GONE
+DEAD = State.DEAD
 
 SLICE = 2_000  # owners looked at in one tick: a million jobs due at once must not stall the loop
 
@@ -23,8 +31,20 @@ def tick(engine: Engine, now: int) -> None:
             _message(engine, owner, now)
         elif isinstance(owner, Consumer):
             consume.give_up(engine, owner, now)
+        elif isinstance(owner, Schedule):
+            schedules.due(engine, owner, now)
+        elif isinstance(owner, Alarm):
+            limits.rang(engine, owner, now)
         elif isinstance(owner, Finished):
             owner.sweep(engine, now)
+        elif isinstance(owner, Sweep):
+            sweeps.go_on(engine, owner, now)
+        elif isinstance(owner, Watch):
+            watches.give_up(engine, owner, now)
+        elif isinstance(owner, Graveyard):
+            deadletters.go_over(engine, owner, now)
+        elif isinstance(owner, Tallies):
+            owner.flush(engine)
 
 
 def shift_spans(engine: Engine, step: int) -> None:
@@ -40,10 +60,13 @@ def shift_spans(engine: Engine, step: int) -> None:
             run.heartbeat += step
             lease.until += step if lease.until else 0
             engine.extended(m)
+        if q.limited:
+            admission.shift_spans(engine, q, step)
         for c in q.ring:
             c.until += step
             c.gen += 1
             engine.timers.set(c, c.until)
+    watches.shift_spans(engine, step)
 
 
 def next_wake(engine: Engine) -> int | None:
@@ -52,6 +75,9 @@ def next_wake(engine: Engine) -> int | None:
 
 
 def _message(engine: Engine, m: Message, now: int) -> None:
+    if m.state is DEAD:
+        deadletters.rang(engine, m, now)
+        return
     q = engine.queues[m.queue]
     at = deadline(m, q.settings.stall)
     if at is None:
@@ -66,6 +92,7 @@ def _message(engine: Engine, m: Message, now: int) -> None:
     if end is not None and end <= now:
         engine.counters.expired += 1
         engine.shift(m, "expire", GONE)
+        ended(engine, m, now, well=False, parent_told=False)
     else:
         engine.shift(m, "due", READY)
         engine.match(q, now)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from tandemq.engine import admission, watches
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine, end_run
 from tandemq.engine.endings import ended
+from tandemq.engine.overlap import dropped
+from tandemq.engine.lanes import Terms
 from tandemq.model.message import Message, State
 from tandemq.model.policy import INTERRUPTIONS, lease_of
 
@@ -12,17 +15,24 @@ READY, DEAD, GONE = State.READY, State.DEAD, State.GONE
 
 
 def take(
-    engine: Engine, queue: str, conn: int | None, count: int, span: int | None, now: int
+    engine: Engine,
+    queue: str,
+    conn: int | None,
+    count: int,
+    span: int | None,
+    now: int,
+    terms: Terms | None = None,
 ) -> list[Message]:
     """Take up to ``count`` ready messages at once, without waiting for any.
 
     ``span`` asks for leases with a token, of that many ms; ``conn`` None for leases that survive
-    every connection. A queue that does not exist is not made by asking.
+    every connection. ``terms`` are what the pull asks of groups. A queue that does not exist is not
+    made by asking.
     """
     q = engine.queues.get(queue)
     taken: list[Message] = []
     if q is not None and q.open and engine.granting:
-        while len(taken) < count and (m := engine.next(q, now)) is not None:
+        while len(taken) < count and (m := engine.next(q, now, terms)) is not None:
             engine.lease(m, conn, span, now)
             taken.append(m)
     return taken
@@ -34,9 +44,13 @@ def wait(engine: Engine, c: Consumer) -> None:
     It is answered by a ``Reply`` effect that carries ``c.req``: with messages as soon as there are
     some, with none when its time is over.
     """
-    engine.queue(c.queue).ring.add(c)
+    q = engine.queue(c.queue)
+    q.ring.add(c)
     engine.waiting.setdefault(c.conn, {})[c] = None
     engine.timers.set(c, c.until)
+    if q.limited or c.terms is not None:
+        q.limited = True
+        admission.arm(engine, q)
 
 
 def give_up(engine: Engine, c: Consumer, now: int) -> None:
@@ -58,6 +72,8 @@ def disconnect(engine: Engine, conn: int, now: int) -> None:
         q = engine.queues[c.queue]
         q.ring.drop(c)
         engine.tidy(q)
+    if engine.watched_by:
+        watches.disconnect(engine, conn)
     held = list(engine.leased_by.get(conn, {}).values())
     for m in held:
         run, lease = lease_of(m)
@@ -67,7 +83,8 @@ def disconnect(engine: Engine, conn: int, now: int) -> None:
         else:
             run.interruptions += 1
             engine.counters.interrupted += 1
-            release(engine, m, now)
+            if not dropped(engine, m, now):
+                release(engine, m, now)
     engine.leased_by.pop(conn, None)
     # Only now, so that the best of them go first.
     for name in dict.fromkeys(m.queue for m in held):
@@ -86,6 +103,9 @@ def release(engine: Engine, m: Message, now: int) -> None:
         m.run.error = f"Connection lost {m.run.interruptions} times while it was running"
         m.run.finished, m.run.cause = now, "worker_lost"
         engine.counters.failed += 1
+        engine.tallies.count(engine, m.queue, now, well=False)
+        if engine.listening:
+            engine.say("failed", m, now, error=m.run.error)
         engine.shift(m, "release", GONE if m.options.remove_on_fail else DEAD)
         ended(engine, m, now, well=False)
         return
@@ -98,4 +118,5 @@ def release_all(engine: Engine, now: int) -> None:
     engine.granting = False
     for q in list(engine.queues.values()):
         for m in list(q.members[State.LEASED].values()):
-            release(engine, m, now)
+            if not dropped(engine, m, now):
+                release(engine, m, now)

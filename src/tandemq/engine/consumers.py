@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tandemq.engine.lanes import Terms
 from tandemq.model.message import Message
 
 
@@ -28,6 +29,7 @@ class Consumer:
     gen: int = 0  # a timer set for an older one is dead
     stalled: bool = False  # its connection does not drain
     closed: bool = False
+    terms: Terms | None = None  # what a pull asks of groups
     held: dict[str, Message] = field(default_factory=dict)
 
     @property
@@ -45,10 +47,12 @@ class Ring:
     Both orders are the same row: a served pull leaves, a served subscription goes to the back.
     """
 
-    __slots__ = ("_row",)
+    __slots__ = ("_row", "_terms", "choosy")
 
     def __init__(self) -> None:
         self._row: OrderedDict[Consumer, None] = OrderedDict()
+        self._terms: dict[Terms, int] = {}  # and how many consumers have them
+        self.choosy = 0  # consumers with terms
 
     def __len__(self) -> int:
         return len(self._row)
@@ -58,15 +62,29 @@ class Ring:
 
     def add(self, c: Consumer) -> None:
         self._row[c] = None
+        if c.terms is not None:
+            self._terms[c.terms] = self._terms.get(c.terms, 0) + 1
+            self.choosy += 1
 
     def drop(self, c: Consumer) -> None:
         c.closed = True
         c.gen += 1
+        if c.terms is not None and c in self._row:
+            self.choosy -= 1
+            left = self._terms[c.terms] = self._terms[c.terms] - 1
+            if not left:
+                del self._terms[c.terms]
         self._row.pop(c, None)
 
     def first(self) -> Consumer | None:
         """Return the willing consumer whose turn it is; None when nobody is willing."""
         return next((c for c in self._row if c.willing), None)
+
+    def willing(self, refused: set[Terms | None]) -> Consumer | None:
+        """Return the first willing consumer whose terms are not among ``refused``."""
+        if (None in refused or len(self._row) == self.choosy) and refused >= self._terms.keys():
+            return None  # however many there are, none of them needs a look
+        return next((c for c in self._row if c.willing and c.terms not in refused), None)
 
     def served(self, c: Consumer) -> None:
         """``c`` had its turn: send it to the back."""

@@ -8,19 +8,31 @@ The engine is told the time and never waits; what changed and what must be said 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tandemq.engine import admission
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.counters import Counters
+from tandemq.engine.dependents import Dependents
 from tandemq.engine.finished import Finished, Rules
+from tandemq.engine.journal import Journal
+from tandemq.engine.keyring import Keyring
+from tandemq.engine.lanes import Terms
 from tandemq.engine.lifecycle import move
 from tandemq.engine.logs import Logs
 from tandemq.engine.queue import Queue
+from tandemq.engine.tallies import Tallies
 from tandemq.engine.timers import Timers
+from tandemq.engine.webhooks import Webhooks
 from tandemq.engine.workers import Workers
-from tandemq.model.message import Lease, Message, Run, State, Step
-from tandemq.model.outcome import Event, Outcome, Reply
+from tandemq.model.message import Lease, Message, Options, Run, State, Step
+from tandemq.model.outcome import Event, Late, Outcome, Reply
 from tandemq.model.policy import HISTORY, expires, looks_again
+from tandemq.model.schedule import Schedule
+
+if TYPE_CHECKING:
+    from tandemq.engine.sweeps import Sweep
+    from tandemq.engine.watches import Watch
 
 NEW, READY, LEASED, DONE, GONE = (
     State.NEW,
@@ -55,15 +67,25 @@ class Engine:
         self.logs = Logs()
         self.workers = Workers()
         self.timers = Timers()
+        self.schedules: dict[str, Schedule] = {}
         self.counters = Counters()
         self.finished = Finished(self.rules)
+        self.dependents = Dependents(self.rules.keep_ids)
+        self.keyring = Keyring()
         self.seq = 0
         self.granting = True  # False while the server winds down: no new leases
         self.owes_sync = False  # something changed whose publisher asked for more than a commit
         self._changed: dict[int, Message] = {}
         self._facts: dict[str, bytes | None] = {}
-        self._effects: list[Reply] = []
-        self.listening = False  # somebody wants events: they are built only then
+        self._effects: list[Reply | Late] = []
+        self.watches: dict[str, dict[Watch, None]] = {}  # message id -> who waits for its end
+        self.watched_by: dict[int, dict[Watch, None]] = {}  # connection -> its watches
+        self.sweeps: dict[Sweep, None] = {}  # commands over many messages, on their way
+        self.tallies = Tallies()
+        self.journal = Journal()
+        self.webhooks = Webhooks()
+        self.watched = False  # somebody outside has subscribed to events
+        self.listening = False  # watched, or a webhook is on: events are built only then
         self._events: list[Event] = []
 
     def queue(self, name: str) -> Queue:
@@ -78,6 +100,12 @@ class Engine:
         if q.blank:
             self.queues.pop(q.name, None)
 
+    def compact(self) -> None:
+        """Let go of timers that nobody waits for and of queues that hold nothing."""
+        self.timers.sweep()
+        for q in list(self.queues.values()):
+            self.tidy(q)
+
     # -- movements -----------------------------------------------------------------------------
 
     def shift(self, m: Message, verb: str, to: State, *, popped: bool = False) -> None:
@@ -86,9 +114,11 @@ class Engine:
         Only ``lease`` leads to the state LEASED. ``popped`` says that its entry was just taken out
         of the ready order.
         """
-        q = self.queues[m.queue]
+        q, before = self.queues[m.queue], m.state
         self._leave(m, q, popped)
         move(m, verb, to)
+        if m.options.unique_key is not None:
+            self.keyring.moved(self, m, before)
         if to is GONE:
             self._changed[m.seq] = m
             if self.messages.get(m.id) is m:
@@ -101,6 +131,8 @@ class Engine:
         """Index a message under its present state, and set its timer."""
         state, seq = m.state, m.seq
         self._changed[seq] = m
+        if m.options.group is not None:
+            admission.open_lanes(q).entered(m)
         if state is READY:
             q.ready.push(m)
             if m.priority > 0:
@@ -114,22 +146,30 @@ class Engine:
                 return
             if state is LEASED:
                 self._hold(m)
+            elif m.links is not None:
+                self.dependents.add(m)
         if (at := looks_again(m)) is not None:
             self.timers.set(m, at)
 
     def _leave(self, m: Message, q: Queue, popped: bool = False) -> None:
         state = m.state
+        if q.groups is not None and m.options.group is not None:
+            q.groups.leaves(m)
         if state is READY:
             if not popped:
-                q.ready.left()
+                q.ready.left(m)
             if m.priority > 0:
                 q.prioritized -= 1
             return
         del q.members[state][m.seq]
         if state is LEASED:
             self._let_go(m)
+            if q.limited and q.ring:
+                admission.ring_at(self, q, 0)  # its place is free; often a match comes first
         elif state is DONE:
             self.finished.remove(m)
+        elif m.links is not None:
+            self.dependents.drop(m)
 
     def _hold(self, m: Message) -> None:
         conn = m.lease.conn  # type: ignore[union-attr]  # a leased message has a lease
@@ -156,6 +196,7 @@ class Engine:
 
     def evict(self, m: Message) -> None:
         """Drop a message from memory as if it had never been here; the store is not told."""
+        self.dependents.unlearn(m.id)
         if m.state not in (NEW, GONE):
             q = self.queues[m.queue]
             self._leave(m, q)
@@ -167,6 +208,8 @@ class Engine:
 
     def forget(self, m: Message) -> None:
         """Let go of a message that has ended, and of its log."""
+        if m.links is not None and m.state is DONE:
+            self.dependents.leave_value(self, m)
         self.shift(m, "forget", GONE)
         if self.logs:
             self.logs.drop(self, m.id)
@@ -174,6 +217,21 @@ class Engine:
     def touched(self, m: Message) -> None:
         """A message changed in place, without moving: its row must be written."""
         self._changed[m.seq] = m
+
+    def rebody(self, m: Message, body: bytes) -> None:
+        """Give a message another body, which its row has to get as well."""
+        if m.state is DONE:
+            self.finished.size_bytes += len(body) - len(m.body)
+        m.body, m.rebodied = body, True
+        self._changed[m.seq] = m
+
+    def reorder(self, m: Message, priority: int, options: Options) -> None:
+        """Give a ready or delayed message another priority or other options, and its place."""
+        q = self.queues[m.queue]
+        self._leave(m, q)
+        m.priority, m.options = priority, options
+        move(m, "reschedule", m.state)
+        self.enter(m, q)
 
     def extended(self, m: Message) -> None:
         """The deadline of a leased message has moved, perhaps nearer."""
@@ -209,8 +267,13 @@ class Engine:
         if self.listening:
             self.say("pulled", m, now)
 
-    def next(self, q: Queue, now: int) -> Message | None:
-        """Take out the message whose turn it is; those past their time to live go on the way."""
+    def next(self, q: Queue, now: int, terms: Terms | None = None) -> Message | None:
+        """Take out the message whose turn it is; those past their time to live go on the way.
+
+        ``terms`` are what the pull asks of groups.
+        """
+        if q.limited or terms is not None:
+            return admission.following(self, q, terms, now)
         while (m := q.ready.pop()) is not None:
             if m.options.ttl is None or expires(m) > now:  # type: ignore[operator]  # it has one
                 return m
@@ -220,6 +283,9 @@ class Engine:
 
     def match(self, q: Queue, now: int) -> None:
         """Bind ready messages to willing consumers until one side has nothing left."""
+        if q.limited:
+            admission.match(self, q, now)
+            return
         while q.ready and q.open and self.granting and (c := q.ring.first()) is not None:
             taken: list[Message] = []
             while len(taken) < c.prefetch and (m := self.next(q, now)) is not None:
@@ -242,7 +308,25 @@ class Engine:
     def say(self, type: str, m: Message, now: int, **fields: Any) -> None:
         """Tell those who listen; ask ``listening`` first, where it happens often."""
         if self.listening:
-            self._events.append(Event(type, m.queue, m.id, now, fields))
+            self._tell(Event(type, m.queue, m.id, now, fields))
+
+    def announce(self, type: str, queue: str, now: int) -> None:
+        """Tell those who listen of what concerns a queue as a whole."""
+        if self.listening:
+            self._tell(Event(type, queue, "", now, {}))
+
+    def _tell(self, event: Event) -> None:
+        self._events.append(event)
+        self.journal.note(event)
+
+    def heard(self) -> list[Event]:
+        """Hand over the events so far: who listens from now on has not heard them."""
+        events, self._events = self._events, []
+        return events
+
+    def tell(self, conn: int, req: Any, reply: Any) -> None:
+        """Answer a request that had waited for something else than messages."""
+        self._effects.append(Late(conn, req, reply))
 
     def record(self, key: str, value: bytes | None) -> None:
         """Remember a fact that is not part of a message; None forgets it."""

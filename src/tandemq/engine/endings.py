@@ -5,12 +5,35 @@ Whatever ends a message, well or badly, calls ``ended`` after it has moved to DO
 
 from __future__ import annotations
 
+from tandemq.engine import flows
+from tandemq.engine import repeats
 from tandemq.engine.core import Engine
-from tandemq.model.message import Message
+from tandemq.engine.deadletters import buried
+from tandemq.engine.watches import told
+from tandemq.model.message import Message, State
 
 
-def ended(engine: Engine, m: Message, now: int, *, well: bool) -> None:
-    """Tell of an end: ``well`` if the message was completed, whether or not it is kept."""
+def ended(
+    engine: Engine, m: Message, now: int, *, well: bool, parent_told: bool = True
+) -> None:
+    """Tell of an end: ``well`` if the message was completed, whether or not it is kept.
+
+    ``parent_told`` is False where an operator took a message away: its parent goes on waiting for
+    it, whatever the policy for failed children says (bunqueue quirk 52).
+    """
+    _tell(engine, m, now, well=well)
+    if engine.dependents.waiting or m.state is State.GONE:
+        for parent in flows.settle(engine, m, now, well=well, parent_told=parent_told):
+            _tell(engine, parent, now, well=False)  # its own parent has been told
+
+
+def _tell(engine: Engine, m: Message, now: int, *, well: bool) -> None:
+    if engine.watches:
+        told(engine, m, well=well)
+    if m.state is State.DEAD:
+        buried(engine, m)
+    if well and m.repeat is not None:
+        repeats.succeed(engine, m, now)
     q = engine.queues.get(m.queue)
     if q is not None and q.ring:
         engine.match(q, now)  # its place may be what somebody waits for

@@ -23,6 +23,7 @@ class Rules(Struct, frozen=True):
     keep_results: int = 50_000
     keep_done: int = 100_000
     keep_done_bytes: int = 256 << 20
+    keep_ids: int = 50_000  # of completed messages that are not kept, for those that depend on them
     retention: int = 0  # ms; 0: no limit of age
     done_progress: float | None = None  # what a completed message reports; None: its last value
 
@@ -42,6 +43,11 @@ class Finished:
     def count(self) -> int:
         return len(self._all)
 
+    @property
+    def results(self) -> int:
+        """How many of them still have a result."""
+        return len(self._with_result)
+
     def add(self, m: Message) -> None:
         self._all[m.seq] = m
         self.size_bytes += len(m.body)
@@ -59,6 +65,8 @@ class Finished:
         rules, done = self.rules, self._all
         while len(self._with_result) > rules.keep_results:
             _, m = self._with_result.popitem(last=False)
+            if m.links is not None:
+                engine.dependents.leave_value(engine, m)
             self.size_bytes -= _size(m)
             m.run.result = None  # type: ignore[union-attr]  # where a result is, there is a run
             self.size_bytes += _size(m)
@@ -86,8 +94,20 @@ class Finished:
             self.wound = True
             engine.timers.set(self, run.finished + self.rules.retention)
 
+    def sort(self) -> None:
+        """Put what came from a store where it belongs; a sweep that was to come may be too late."""
+        self._all = _sorted(self._all)
+        self._with_result = _sorted(self._with_result)
+        self.wound = False
+        self.gen += 1
+
     def _oldest(self) -> Message:
         return next(iter(self._all.values()))
+
+
+def _sorted(line: OrderedDict[int, Message]) -> OrderedDict[int, Message]:
+    ended = {seq: m.run.finished if m.run is not None else 0 for seq, m in line.items()}
+    return OrderedDict((seq, line[seq]) for seq in sorted(line, key=ended.__getitem__))
 
 
 def _size(m: Message) -> int:

@@ -31,6 +31,7 @@ EDGES: dict[State, dict[str, frozenset[State]]] = {
             "due": {READY},
             "promote": {READY},
             "reschedule": {DELAYED, READY},
+            "park": {PARKED},  # it was linked to a child
             "ack": {DONE, GONE},
             "expire": {DEAD, GONE},
             "cancel": {GONE},

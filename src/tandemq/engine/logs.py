@@ -53,6 +53,18 @@ class Logs:
         while len(self._logs) > KEEP_LOGS or (self.size_bytes > KEEP_BYTES and len(self._logs) > 1):
             self.drop(engine, next(iter(self._logs)))
 
+    def keep(self, engine: Engine, id: str, newest: int) -> None:
+        """Keep only the newest lines of a message's log."""
+        lines = self._logs.get(id)
+        if lines is None or newest >= len(lines):
+            return
+        if newest <= 0:
+            self.drop(engine, id)
+            return
+        self.size_bytes -= sum(map(len, lines[:-newest]))
+        del lines[:-newest]
+        engine.record(FACT + id, _encode(lines))
+
     def drop(self, engine: Engine, id: str) -> None:
         """Forget the log of a message, if it has one."""
         lines = self._logs.pop(id, None)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from tandemq.engine import flows
+from tandemq.engine import ties as bonds
 from tandemq.engine.core import Engine
 from tandemq.engine.queue import Queue
+from tandemq.model.errors import GroupFull, TandemqError
 from tandemq.model.message import DEFAULTS, Message, Options, State
 
 DELAYED, READY = State.DELAYED, State.READY
@@ -32,7 +37,11 @@ def draft(
 def publish(engine: Engine, m: Message, now: int) -> Message:
     """Accept a draft, or return the live message that has the same id; see ``publish_all``."""
     q = engine.queue(m.queue)
-    accepted = _accept(engine, q, m, now)
+    try:
+        accepted = accept(engine, q, m, now)
+    except TandemqError:
+        engine.tidy(q)
+        raise
     if q.ring:
         engine.match(q, now)
     elif accepted is not m:
@@ -46,27 +55,72 @@ def publish_all(engine: Engine, queue: str, drafts: list[Message], now: int) -> 
     An id chosen by the publisher names one message over all queues while that message lives: its
     draft is dropped and the live message returned. Once it has ended the id is free, and a new
     message replaces the old record (bunqueue semantics 9).
+
+    Raises:
+        GroupFull: as many of its group wait as a draft allows; the drafts before it are accepted.
+        BadRequest: what a draft is bound to does not allow it; ``ties.check_all`` tells before.
     """
     q = engine.queue(queue)
-    accepted = [_accept(engine, q, m, now) for m in drafts]
-    if q.ring:
-        engine.match(q, now)
+    fresh = {m.id for m in drafts if m.id} if any(m.links is not None for m in drafts) else ()
+    try:
+        return [accept(engine, q, m, now, fresh) for m in drafts]
+    finally:  # what was accepted before a refusal stays
+        if q.ring:
+            engine.match(q, now)
+        else:
+            engine.tidy(q)  # all of them may live in another queue
+
+
+def _check_room(engine: Engine, q: Queue, m: Message) -> None:
+    group, most = m.options.group, m.options.group_max
+    if group is not None and most is not None and q.groups is not None:
+        if q.groups.waiting(group) >= most:
+            engine.tidy(q)
+            raise GroupFull(group, most)
+
+
+def accept(
+    engine: Engine, q: Queue, m: Message, now: int, fresh: Collection[str] = ()
+) -> Message:
+    """Accept a draft, or return the message that stands for it; who calls lets its queue match.
+
+    ``fresh`` are the ids of all drafts that are published together, whatever their order.
+
+    Raises:
+        GroupFull, BadRequest: nothing has changed.
+    """
+    known = None
+    if m.id:
+        known = engine.messages.get(m.id)
     else:
-        engine.tidy(q)  # all of them may live in another queue
-    return accepted
-
-
-def _accept(engine: Engine, q: Queue, m: Message, now: int) -> Message:
-    if not m.id:
         m.id = engine.new_id(now)
-    elif (known := engine.messages.get(m.id)) is not None:
-        if known.state not in ENDED:
-            return known
+    ties = None
+    if m.links is not None or m.options.unique_key is not None:
+        ties = bonds.check(engine, m, fresh, now)
+    if known is not None and known.state not in ENDED:
+        return known
+    if ties is not None and (twin := bonds.duplicate(engine, m, ties, now)) is not None:
+        return twin
+    if m.options.group_max is not None:
+        _check_room(engine, q, m)
+    if known is not None:
         engine.forget(known)
         engine.queues[q.name] = q  # it may have held nothing else
+    first = DELAYED if m.due > now else READY
+    if ties is not None:
+        first = bonds.first_state(engine, m, ties, first, now)
+        engine.queues[q.name] = q  # it may have held nothing but what was replaced
+    begin(engine, q, m, first, now)
+    if ties is not None and ties.parent is not None:
+        flows.adopt(engine, ties.parent, m, now)
+    return m
+
+
+def begin(engine: Engine, q: Queue, m: Message, first: State, now: int) -> None:
+    """Let the life of a message begin, in its first state."""
     engine.seq = m.seq = engine.seq + 1
     # Born in its first state: an edge of the table that needs no look at where it came from.
-    m.state = m.born = DELAYED if m.due > now else READY
+    m.state = m.born = first
     engine.messages[m.id] = m
     engine.enter(m, q)
     engine.counters.pushed += 1
@@ -74,4 +128,3 @@ def _accept(engine: Engine, q: Queue, m: Message, now: int) -> Message:
         engine.owes_sync = True
     if engine.listening:
         engine.say("pushed", m, now)
-    return m

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Reversible
+from collections.abc import Callable, Reversible
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from tandemq.engine.consumers import Ring
+from tandemq.engine.lanes import Lanes
 from tandemq.engine.ready import Ready
+from tandemq.engine.timers import FAR
 from tandemq.model.message import Message, State
-from tandemq.model.policy import Stall
+from tandemq.model.policy import Burial, Rate, Stall
+
+if TYPE_CHECKING:
+    from tandemq.engine.admission import Alarm, Bucket
+    from tandemq.engine.deadletters import Graveyard
 
 READY = State.READY
 
@@ -19,24 +27,82 @@ class Settings(Struct, omit_defaults=True, frozen=True):
 
     paused: bool = False
     stall: Stall = Stall()
+    burial: Burial = Burial()
+    rate: Rate | None = None
+    concurrency: float | None = None  # leased messages at a time
 
 
 NO_SETTINGS = Settings()
 
 
+class Tallied(dict[int, Message]):
+    """Messages by seq, with a count for each value of something they have.
+
+    What is counted may not change while the message is here.
+    """
+
+    __slots__ = ("_kind", "tally")
+
+    def __init__(self, kind: Callable[[Message], Any]) -> None:
+        super().__init__()
+        self._kind = kind
+        self.tally: dict[Any, int] = {}
+
+    def __setitem__(self, seq: int, m: Message) -> None:
+        super().__setitem__(seq, m)
+        kind = self._kind(m)
+        self.tally[kind] = self.tally.get(kind, 0) + 1
+
+    def __delitem__(self, seq: int) -> None:
+        kind = self._kind(self[seq])
+        super().__delitem__(seq)
+        left = self.tally[kind] = self.tally[kind] - 1
+        if not left:
+            del self.tally[kind]
+
+
+_priority = attrgetter("priority")
+
+
+def cause_of(m: Message) -> str:
+    """Return why a message is a dead letter."""
+    return m.run.cause or "unknown" if m.run is not None else "unknown"
+
+
 class Queue:
     """A name, an order, a ring of consumers, settings; the engine keeps its indexes true."""
 
-    __slots__ = ("members", "name", "prioritized", "ready", "ring", "settings")
+    __slots__ = (
+        "alarm",
+        "bucket",
+        "graveyard",
+        "groups",
+        "limited",
+        "members",
+        "name",
+        "opens",
+        "prioritized",
+        "ready",
+        "ring",
+        "settings",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.ready = Ready()
+        self.ready: Ready | Lanes = Ready()
+        self.groups: Lanes | None = None  # the same as ``ready``, once there was a group
+        self.limited = False  # something has to be asked before a message is handed out
+        self.bucket: Bucket | None = None  # the tokens of its rate limit
+        self.opens = FAR  # when there are tokens for whoever was refused some
+        self.alarm: Alarm | None = None
         self.ring = Ring()
         self.settings = NO_SETTINGS
         self.prioritized = 0  # of the ready ones, those with a priority above 0
         # Every message but the ready ones, by state in the order of arrival there.
         self.members: list[dict[int, Message]] = [{} for _ in State]
+        self.members[State.DELAYED] = Tallied(_priority)
+        self.members[State.DEAD] = Tallied(cause_of)
+        self.graveyard: Graveyard | None = None  # of its dead letters, once it had some
 
     @property
     def open(self) -> bool:
@@ -55,7 +121,17 @@ class Queue:
         """Nothing would be lost if the queue were forgotten."""
         if any(self.members) or self.ready or self.ring:
             return False
-        return self.settings == NO_SETTINGS
+        return self.settings == NO_SETTINGS and (self.groups is None or self.groups.blank)
+
+    @property
+    def priorities(self) -> dict[int, int]:
+        """How many messages of each priority are ready or will be by time alone."""
+        delayed = self.members[State.DELAYED]
+        assert isinstance(delayed, Tallied), "delayed messages are counted by priority"
+        counts = self.ready.priorities()
+        for priority, n in delayed.tally.items():
+            counts[priority] = counts.get(priority, 0) + n
+        return counts
 
     def within(self, state: State) -> Reversible[Message]:
         """Return the messages in ``state``: ready ones in order of delivery, others of arrival."""

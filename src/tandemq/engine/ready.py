@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush, merge
 from itertools import chain
+from operator import itemgetter
 
 from tandemq.model.message import Message
 
@@ -24,9 +25,10 @@ SLACK = 1024  # stale entries that are not worth a sweep
 class Lane:
     """The ready messages of one priority."""
 
-    __slots__ = ("early", "line", "stack")
+    __slots__ = ("early", "line", "stack", "stale")
 
     def __init__(self) -> None:
+        self.stale = 0  # entries of messages that are not here any more
         self.line: deque[Entry] = deque()  # by (due, seq)
         self.early: list[Entry] = []  # a heap of those that came out of order
         self.stack: list[Entry] = []  # lifo: a heap by -seq
@@ -37,6 +39,14 @@ class Lane:
         if self.early and (not self.line or self.early[0] < self.line[0]):
             return heappop(self.early)
         return self.line.popleft() if self.line else None
+
+    def first(self) -> Entry | None:
+        """Return what ``pop`` would take out."""
+        if self.stack:
+            return self.stack[0]
+        if self.early and (not self.line or self.early[0] < self.line[0]):
+            return self.early[0]
+        return self.line[0] if self.line else None
 
     def entries(self) -> Iterator[Entry]:
         return chain(sorted(self.stack), merge(self.line, sorted(self.early)))
@@ -49,6 +59,7 @@ class Lane:
         self.line = deque(e for e in self.line if e[2] == e[3].gen)
         self.early = [e for e in self.early if e[2] == e[3].gen]
         self.stack = [e for e in self.stack if e[2] == e[3].gen]
+        self.stale = 0
         heapify(self.early)
         heapify(self.stack)
 
@@ -96,17 +107,60 @@ class Ready:
                 self._size -= 1
                 return entry[3]
             else:
+                lane.stale -= 1
                 self._stale -= 1
         return None
 
-    def left(self) -> None:
+    def peek(self) -> Message | None:
+        """Return the message whose turn it is, without taking it out."""
+        while self._order:
+            lane = self._lanes[-self._order[0]]
+            entry = lane.first()
+            if entry is None:
+                del self._lanes[-heappop(self._order)]
+            elif entry[2] == entry[3].gen:
+                return entry[3]
+            else:
+                lane.pop()
+                lane.stale -= 1
+                self._stale -= 1
+        return None
+
+    def left(self, m: Message) -> None:
         """A message left READY without being popped: its entry is stale from now on."""
-        self._size -= 1
-        self._stale += 1
         if self._stale > SLACK and self._stale > self._size:
             for lane in self._lanes.values():
-                lane.sweep()
+                lane.sweep()  # before its own entry is stale: a sweep tells that by the generation
             self._stale = 0
+        lane = self._lanes[m.priority]
+        lane.stale += 1
+        self._size -= 1
+        self._stale += 1
+        line = lane.line
+        while line and line[0][2] != line[0][3].gen:  # a queue that is drained needs no sweep
+            line.popleft()
+            lane.stale -= 1
+            self._stale -= 1
+
+    def priorities(self) -> dict[int, int]:
+        """Return how many messages of each priority are ready."""
+        counts = {
+            priority: len(lane.line) + len(lane.early) + len(lane.stack) - lane.stale
+            for priority, lane in self._lanes.items()
+        }
+        return {priority: n for priority, n in counts.items() if n}
+
+    def all(self) -> Iterator[Message]:
+        """Yield the ready messages by priority, noted down lane by lane as quickly as possible.
+
+        Some may have left already, and some may come twice: look at each before doing anything.
+        Messages may come and go in between.
+        """
+        for priority in sorted(self._lanes, reverse=True):
+            lane = self._lanes.get(priority)
+            if lane is not None:
+                entries = chain(lane.stack.copy(), lane.early.copy(), lane.line.copy())
+                yield from map(itemgetter(3), entries)
 
     def __iter__(self) -> Iterator[Message]:
         """Yield the ready messages in the order in which they would be handed out."""

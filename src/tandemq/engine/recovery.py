@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tandemq.engine import sweeps
 from tandemq.engine.core import Engine, end_run
+from tandemq.engine.deadletters import remember_try, restored
+from tandemq.engine.overlap import dropped
 from tandemq.engine.settle import bury, retry_later
-from tandemq.model.message import Message, State
+from tandemq.model.message import Message, State, Try
 
 LEASED = State.LEASED
 
@@ -19,6 +22,8 @@ def resume(engine: Engine, now: int) -> int:
     """
     held = [m for q in engine.queues.values() for m in q.members[LEASED].values()]
     for m in held:
+        if dropped(engine, m, now):
+            continue
         run = m.run
         assert run is not None, "a leased message has run"
         started = run.started
@@ -33,8 +38,12 @@ def resume(engine: Engine, now: int) -> int:
             run.error = f"Job stalled {run.stalls} times (recovered at startup)"
             bury(engine, m, now, "stalled")
         else:
+            remember_try(run, Try(m.attempts, started, now, "stalled", "The server ended"))
             retry_later(engine, m, now)
             run.started = started
+    engine.finished.sort()
+    for q in list(engine.queues.values()):
+        restored(engine, q)
     return len(held)
 
 
@@ -60,5 +69,8 @@ def roll_back(
     for m in back:
         m.gen = gens[m.seq]  # newer than any entry that the old record has left behind
         engine.admit(m)
+    engine.finished.sort()
+    sweeps.fail_all(engine, "what this command had done could not be stored")
     for name in dict.fromkeys(m.queue for m in back):
+        restored(engine, engine.queues[name])
         engine.match(engine.queues[name], now)

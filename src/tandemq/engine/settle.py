@@ -9,10 +9,14 @@ from collections.abc import Sequence
 from enum import Enum
 
 from tandemq.engine.core import Engine, end_run
+from tandemq.engine.deadletters import remember_try
 from tandemq.engine.endings import ended
+from tandemq.engine.overlap import dropped
 from tandemq.model.errors import NotLeased, TokenRequired, WrongToken
-from tandemq.model.message import Message, Run, State, Step
+from tandemq.model.message import Message, Run, State, Step, Try
 from tandemq.model.policy import (
+    ERROR_LENGTH,
+    LINE_LENGTH,
     STACK_LINES,
     backoff,
     lease_ends_at,
@@ -91,6 +95,7 @@ def complete(engine: Engine, m: Message, now: int, result: bytes | None, remove:
     run = m.run
     assert run is not None, "only what was handed out is completed"
     engine.counters.completed += 1
+    engine.tallies.count(engine, m.queue, now, well=True)
     run.retired = None
     run.finished = now
     run.started = run.started or now
@@ -124,7 +129,9 @@ def fail(
         return False
     run = m.run
     assert run is not None, "a leased message has run"
-    lines = [line.strip() for line in stack[:STACK_LINES] if isinstance(line, str)]
+    if error is not None and len(error) > ERROR_LENGTH:
+        error = error[:ERROR_LENGTH] + " ... (cut)"
+    lines = [line[:LINE_LENGTH].strip() for line in stack[:STACK_LINES] if isinstance(line, str)]
     kept = [line for line in lines if line][: max(0, m.options.stack_trace_limit)]
     run.stack = tuple(kept) or None
     end_attempt(
@@ -149,11 +156,18 @@ def end_attempt(
     m.attempts += 1
     run.error = error
     failed = Step(DEAD, now, error, m.attempts, cause)
-    if final or m.attempts >= m.options.max_attempts:
+    last = final or m.attempts >= m.options.max_attempts
+    if engine.listening:
+        engine.say("failed", m, now, error=error, data=m.body, terminal=last)
+    if last:
         end_run(run, failed)
         bury(engine, m, now, cause, remove)
         return
+    why = "explicit_fail" if cause == "max_attempts_exceeded" else cause
+    remember_try(run, Try(m.attempts, run.started, now, why, error))
     end_run(run, failed, Step(READY, now, None, m.attempts + 1))
+    if engine.listening:
+        engine.say("retried", m, now, prev="failed")
     retry_later(engine, m, now)
 
 
@@ -165,14 +179,16 @@ def retry_later(engine: Engine, m: Message, now: int) -> None:
     m.due = now + backoff(m.options, m.attempts, engine.uniform())
     back = DELAYED if m.due > now else READY
     engine.shift(m, "fail", back)
-    if back is READY:
-        engine.match(engine.queues[m.queue], now)
+    q = engine.queues[m.queue]
+    if back is READY or q.limited:  # its place may be what somebody waits for
+        engine.match(q, now)
 
 
 def bury(engine: Engine, m: Message, now: int, cause: str, remove: bool = False) -> None:
     """Make a leased message a dead letter."""
     assert m.run is not None, "a leased message has run"
     engine.counters.failed += 1
+    engine.tallies.count(engine, m.queue, now, well=False)
     m.run.finished = now
     m.run.cause = cause
     engine.shift(m, "fail", GONE if remove or m.options.remove_on_fail else DEAD)
@@ -185,6 +201,8 @@ def overdue(engine: Engine, m: Message, now: int) -> None:
     if limit is not None and limit <= now:
         retire(m)
         end_attempt(engine, m, now, "Job timeout exceeded", cause="timeout")
+    elif m.options.unique_key is not None and dropped(engine, m, now):
+        return
     elif ends is not None and ends <= now:
         _lease_ran_out(engine, m, now)
     else:
@@ -222,16 +240,29 @@ def _strike(engine: Engine, m: Message, run: Run, now: int, what: str, out_of_st
     end_run(run)
     engine.counters.stalled += 1
     limit = engine.queues[m.queue].settings.stall.max_stalls
+    cause = None
     if m.attempts >= m.options.max_attempts:
-        run.error = f"{what} at max attempts ({m.attempts})"
-        bury(engine, m, now, "max_attempts_exceeded")
+        run.error, cause = f"{what} at max attempts ({m.attempts})", "max_attempts_exceeded"
     elif limit > 0 and run.stalls >= limit:
-        run.error = out_of_stalls
-        bury(engine, m, now, "stalled")
-    else:
+        run.error, cause = out_of_stalls, "stalled"
+    if engine.listening:
+        _tell_of_strike(engine, m, run, now, with_data=what == "Job stalled", last=cause is not None)
+    if cause is None:
+        remember_try(run, Try(m.attempts, run.started, now, "stalled", what))
         return True
+    bury(engine, m, now, cause)
     run.started = 0
     return False
+
+
+def _tell_of_strike(
+    engine: Engine, m: Message, run: Run, now: int, *, with_data: bool, last: bool
+) -> None:
+    action = "move_to_dlq" if last else "retry"
+    fields = {"data": {"stallCount": run.stalls, "action": action}} if with_data else {}
+    engine.say("stalled", m, now, **fields)
+    if last:
+        engine.say("failed", m, now, error=run.error)
 
 
 def extend(engine: Engine, id: str, token: str | None, now: int, span: int | None = None) -> bool:

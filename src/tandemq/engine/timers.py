@@ -60,7 +60,7 @@ class Timers:
         else:
             heappush(self._heap, timer)
         if self._size > self._sweep_at:
-            self._sweep()
+            self.sweep()
 
     def next_wake(self) -> int | None:
         """Return the earliest living deadline."""
@@ -88,7 +88,8 @@ class Timers:
             self._size -= 1
         return heap if heap and (best is None or heap[0] < best[0]) else best
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
+        """Take out every dead timer."""
         self._lines = [deque(t for t in line if t[2].gen == t[3]) for line in self._lines]
         self._heap = [t for t in self._heap if t[2].gen == t[3]]
         heapify(self._heap)

@@ -36,6 +36,17 @@ class NotSupported(BadRequest):
     code = "not-supported"
 
 
+class GroupFull(TandemqError):
+    """As many messages of a group wait as its publisher allows."""
+
+    code = "group-full"
+    retry = True
+
+    def __init__(self, group: str, size: int) -> None:
+        super().__init__(group, size)
+        self.group, self.size = group, size
+
+
 class NotFound(TandemqError):
     """The named thing does not exist."""
 

@@ -54,6 +54,7 @@ class Options(Struct, frozen=True, gc=False):
     debounce_id: str | None = None  # stored and shown, nothing more (bunqueue semantics 9)
     debounce_ttl: float | None = None
     cost: float = 1  # ours: what it takes from a rate limit
+    group_max: int | None = None  # most messages of its group that may wait, this one included
 
 
 DEFAULTS = Options()
@@ -70,6 +71,8 @@ class Links(Struct, gc=False):
     failures: dict[str, str] = {}  # child -> error, of those whose failure the parent outlived
     ignored: dict[str, str] = {}
     values: dict[str, bytes] = {}  # child -> result, of those that are not kept themselves
+    cascade: bool = False  # ours: a parent that dies of this one is a failed child in its turn
+    removal_fails: bool = False  # ours: to be cancelled or discarded is a failure for the parent
 
 
 class Repeat(Struct, gc=False):
@@ -86,6 +89,7 @@ class Repeat(Struct, gc=False):
     previous: float | None = None
     offset: float | None = None
     job_id: str | None = None
+    next: str | None = None  # its successor, once there is one
 
 
 class Lease(Struct, gc=False):
@@ -108,6 +112,16 @@ class Step(NamedTuple):
     cause: str | None = None  # why an attempt failed
 
 
+class Try(NamedTuple):
+    """One attempt that failed, as the history of a dead letter tells it."""
+
+    attempt: int  # failures so far, this one included
+    started: int
+    failed: int
+    cause: str
+    error: str | None = None
+
+
 class Run(Struct, gc=False):
     """What has happened to a message since it was first handed out."""
 
@@ -124,6 +138,12 @@ class Run(Struct, gc=False):
     interruptions: int = 0  # connections that broke while holding it
     retired: str | None = None  # a token that may still settle late; "" = none was needed
     history: list[Step] = []  # of lives that ended; the present or last one is in the moments
+    tries: list[Try] = []  # attempts that failed and were followed by another; the newest ones
+    retries: int = 0  # how often it came back from the dead letters
+    retried: int = 0  # when it did so last; 0: never
+    replay_of: str | None = None  # the dead letter whose edited copy it is
+    replays: tuple[str, ...] = ()  # the edited copies that were made of it
+    first_priority: int | None = None  # with which it was published, if it was changed since
 
 
 class Message(Struct, gc=False):
@@ -148,3 +168,4 @@ class Message(Struct, gc=False):
     repeat: Repeat | None = None
     gen: int = 0  # counts moves; entries and timers made for an older one are stale
     stored: bool = False  # its row exists, so only the head needs writing
+    rebodied: bool = False  # and the body as well: the row has an older one

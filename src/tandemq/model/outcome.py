@@ -15,6 +15,17 @@ class Reply(NamedTuple):
     messages: list[Message]
 
 
+class Late(NamedTuple):
+    """The answer to any other request that had waited: what its command would have returned.
+
+    An error of ours stands for a refusal.
+    """
+
+    conn: int
+    req: Any
+    reply: Any
+
+
 class Event(NamedTuple):
     """Something that happened to a message or a queue, for those who listen."""
 
@@ -30,5 +41,5 @@ class Outcome(NamedTuple):
 
     changed: dict[int, Message]  # by seq; a message that is GONE is to be forgotten
     facts: dict[str, bytes | None]
-    effects: list[Reply]
+    effects: list[Reply | Late]
     events: list[Event]

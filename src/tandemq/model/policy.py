@@ -37,6 +37,14 @@ class Stall(Struct, frozen=True):
 NO_STALL = Stall(enabled=False)
 
 
+class Rate(Struct, frozen=True, omit_defaults=True):
+    """A rate limit of a queue: ``max`` in ``duration`` ms, refilled evenly."""
+
+    max: float
+    duration: float = 1000
+    ends: int | None = None  # a moment after which there is no limit
+
+
 class Burial(Struct, frozen=True):
     """What becomes of the dead letters of one queue."""
 

@@ -51,6 +51,7 @@ class Committer:
         self._facts: dict[str, bytes | None] = {}
         self._leases: dict[int, Message] = {}  # nobody waits until these are kept
         self._behind: asyncio.TimerHandle | None = None
+        self._failing = False  # then no lease is told of before it is kept
         self._held: list[Held] = []
         self._flying: Flight | None = None
         self._jobs: SimpleQueue[Batch | None] = SimpleQueue()
@@ -75,7 +76,7 @@ class Committer:
                     changed.pop(seq, None)
                 else:
                     changed[seq] = m
-            elif m.state is LEASED and seq not in changed:
+            elif m.state is LEASED and seq not in changed and not (m.rebodied or self._failing):
                 leases[seq] = m
             else:
                 changed[seq] = m
@@ -90,7 +91,8 @@ class Committer:
     def _catch_up(self) -> None:
         """Write the leases that have lasted: a crash must know of them to charge an attempt."""
         self._behind = None
-        self._changed.update(self._leases)
+        # One that is leased no more was taken back, and another object stands for its row.
+        self._changed.update((seq, m) for seq, m in self._leases.items() if m.state is LEASED)
         self._leases = {}
         if self._flying is None:
             self._fly()
@@ -121,8 +123,11 @@ class Committer:
                 gone.append(seq)
             elif m.stored:
                 changed.append((seq, encode_head(m)))
+                if m.rebodied:
+                    m.rebodied = False
+                    batch.rebodied.append((seq, m.body))
             else:
-                m.stored = True
+                m.stored, m.rebodied = True, False
                 new.append(Row(seq, encode_head(m), m.body))
                 batch.sync = batch.sync or m.options.durable
         return batch
@@ -142,6 +147,7 @@ class Committer:
     def _landed(self, failure: StoreFailed | None) -> None:
         flight, self._flying = self._flying, None
         assert flight is not None, "only what flies can land"
+        self._failing = failure is not None
         if failure is None:
             self._release(flight.held, True)
         else:

@@ -6,6 +6,15 @@ import hmac
 import resource
 from collections import deque
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tandemq.commands.access import Auth
+from tandemq.commands.table import Request
+from tandemq.model.errors import RateLimited, Unauthenticated
+from tandemq.wires.bunqueue.session import Refusal
+
+if TYPE_CHECKING:
+    from tandemq.server.connections import Connection
 
 
 class Tokens:
@@ -57,3 +66,17 @@ def affordable(wanted: int) -> int:
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return min(wanted, max(1, hard * 8 // 10)) if hard != resource.RLIM_INFINITY else wanted
+
+
+def gate(connection: Connection, item: Request | Refusal, now: int) -> None:
+    """Raise what keeps a request from running, if anything does."""
+    refusal = item if isinstance(item, Refusal) else None
+    if refusal is not None and refusal.error.fatal:
+        raise refusal.error
+    if connection.limiter is not None and not connection.limiter.admit(now):
+        raise RateLimited
+    formed = refusal is None or refusal.formed
+    if formed and not connection.trusted and type(item) is not Auth:
+        raise Unauthenticated
+    if refusal is not None:
+        raise refusal.error

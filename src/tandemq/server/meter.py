@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from tandemq.engine.counters import Counters
+from tandemq.server.monitor import Durations
 
 WINDOW = 1.0  # s between samples of the counters
 
@@ -36,14 +37,17 @@ class Meter:
     def __init__(self) -> None:
         self._started = self._sampled = self._began = time.perf_counter()
         self._longest = 0.0
+        self.durations = Durations()
         self._pushed = self._pulled = 0
         self._rates = (0.0, 0.0)
 
     def turn_began(self) -> None:
         self._began = time.perf_counter()
 
-    def turn_ended(self) -> None:
-        self._longest = max(self._longest, time.perf_counter() - self._began)
+    def turn_ended(self, counters: Counters) -> None:
+        took = time.perf_counter() - self._began
+        self._longest = max(self._longest, took)
+        self.durations.turn_took(took, counters)
 
     def stats(self, counters: Counters, connections: int) -> dict[str, float]:
         """Return uptime in s, rates a second since the last look, the longest turn in ms."""

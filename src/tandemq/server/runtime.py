@@ -12,32 +12,33 @@ import logging
 import os
 import random
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Raw
 
-from tandemq.commands.access import Auth
 from tandemq.commands.call import LATER, Pulled
 from tandemq.commands.table import BY_REQUEST, Request
 from tandemq.config import Settings
-from tandemq.engine import clock, consume, control, recovery
+from tandemq.engine import clock, consume, facts, recovery
 from tandemq.engine.core import Engine
-from tandemq.engine.finished import Rules
 from tandemq.engine.ids import Uuid7
 from tandemq.engine.timers import FAR
 from tandemq.model.errors import (
     BadCredentials,
     Overloaded,
-    RateLimited,
     StorageFailed,
     TandemqError,
-    Unauthenticated,
 )
 from tandemq.model.message import Message
+from tandemq.model.outcome import Late, Reply
+from tandemq.server.bounds import rules
 from tandemq.server.committer import Committer
 from tandemq.server.connections import Connection
-from tandemq.server.guard import Tokens, affordable
+from tandemq.server.events import TOLD, Observers
+from tandemq.server.guard import Tokens, affordable, gate
 from tandemq.server.meter import Meter, Watch
+from tandemq.server.monitor import Monitor
 from tandemq.stores.base import Store, StoreFailed
 from tandemq.stores.rows import decode
 from tandemq.wires.bunqueue.session import Refusal
@@ -48,7 +49,7 @@ LONGEST_SLEEP = 60.0  # s; a clock that is set meanwhile is noticed then at the 
 PROBE = 1.0  # s between tries to write while writing does not work
 PROBE_FACT = "probe"
 
-Answer = tuple[Connection, bytes, Raw]
+Answer = tuple[Any, Any, Raw]  # a connection or who else is told, what, of which request
 
 
 def now_ms() -> int:
@@ -69,7 +70,9 @@ class Runtime:
         self.meter = Meter()
         self._watch = Watch(now_ms())
         self.engine = Engine(
-            new_id=Uuid7(os.urandom), uniform=random.random, rules=_rules(settings, store)
+            new_id=Uuid7(os.urandom),
+            uniform=random.random,
+            rules=rules(settings, persistent=store.persistent),
         )
         self.engine.workers.timeout = settings.worker_timeout_ms
         self._patient = store.persistent and settings.durability != "buffered"
@@ -83,6 +86,8 @@ class Runtime:
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
         self._next_id = 0
+        self.observers = Observers(self)
+        self.monitor = Monitor(self)
 
     # -- start and stop ------------------------------------------------------------------------
 
@@ -116,7 +121,9 @@ class Runtime:
         """Give back what is leased, keep what is pending, let go of the connections."""
         self._end_turn()  # what was just handed out is said while it is still held
         consume.release_all(self.engine, now_ms())
+        self.engine.tallies.flush(self.engine)
         self._end_turn()
+        await self.observers.deliveries.close()
         if self._committer is not None:
             await self._committer.close()
         for connection in list(self.connections.values()):
@@ -153,6 +160,7 @@ class Runtime:
         self._silent.pop(connection.id, None)
         connection.backlog.clear()
         self.engine.workers.disconnected(connection.id)
+        self.observers.unsubscribe(connection)
         self._touched.pop(connection, None)
         self._begin_turn()
         consume.disconnect(self.engine, connection.id, now_ms())
@@ -198,7 +206,7 @@ class Runtime:
     def _run(self, connection: Connection, request: Request, now: int) -> None:
         row = BY_REQUEST.get(type(request))
         if row is None or connection.limiter is not None or not connection.trusted:
-            self._gate(connection, request, now)
+            gate(connection, request, now)
             assert row is not None, "what is no request was refused"
         try:
             reply = row.run(request, connection.call)
@@ -214,19 +222,6 @@ class Runtime:
         else:
             connection.out.append(answer)
             self._touched[connection] = None
-
-    def _gate(self, connection: Connection, item: Request | Refusal, now: int) -> None:
-        """Raise what keeps a request from running, if anything does."""
-        refusal = item if isinstance(item, Refusal) else None
-        if refusal is not None and refusal.error.fatal:
-            raise refusal.error
-        if connection.limiter is not None and not connection.limiter.admit(now):
-            raise RateLimited
-        formed = refusal is None or refusal.formed
-        if formed and not connection.trusted and type(item) is not Auth:
-            raise Unauthenticated
-        if refusal is not None:
-            raise refusal.error
 
     def _failed_login(self, connection: Connection) -> None:
         connection.failed_logins += 1
@@ -270,24 +265,37 @@ class Runtime:
     def _end_turn(self) -> None:
         self._turning = False
         outcome = self.engine.take()
-        for reply in outcome.effects:
-            self._serve(*reply)
+        for effect in outcome.effects:
+            self._serve(effect)
         held, self._held = self._held, []
+        if told := self.observers.collected(outcome.events):
+            if self._committer is not None and self._patient:
+                held += told
+            else:
+                self._release(told, False)
         if self._committer is not None and (outcome.changed or outcome.facts or held):
             self._committer.add(outcome, held)
         self._flush()
         self._set_alarm()
-        self.meter.turn_ended()
+        self.meter.turn_ended(self.engine.counters)
 
-    def _serve(self, conn: int, req: tuple[Raw, bool, bool], messages: list[Message]) -> None:
-        """Answer a pull that had waited."""
-        connection = self.connections.get(conn)
+    def _serve(self, effect: Reply | Late) -> None:
+        """Answer a request that had waited."""
+        connection = self.connections.get(effect.conn)
         if connection is None:
             return
-        req_id, many, owned = req
         connection.waiting -= 1
-        answer = connection.session.answer(Pulled(messages, many, owned), req_id)
-        if self._failed and messages:
+        if isinstance(effect, Late):
+            answer, req_id = (
+                connection.session.answer_or_refuse(effect.reply, effect.req),
+                effect.req,
+            )
+            wait = self._committer is not None and (self._patient or self._failed is not None)
+        else:
+            (req_id, many, owned), messages = effect.req, effect.messages
+            answer = connection.session.answer(Pulled(messages, many, owned), req_id)
+            wait = self._failed is not None and bool(messages)
+        if wait:
             self._held.append((connection, answer, req_id))
         else:
             self._say(connection, answer)
@@ -319,13 +327,15 @@ class Runtime:
 
     # -- commits -------------------------------------------------------------------------------
 
-    def _release(self, held: list[Answer], written: bool) -> None:
+    def _release(self, held: Sequence[Answer], written: bool) -> None:
         if written and self._failed is not None:
             log.warning("the store can be written again")
             self._failed = None
-        for connection, answer, _ in held:
+        for connection, answer, req in held:
             if connection.id in self.connections:
                 self._say(connection, answer)
+            elif req is TOLD:
+                connection.tell(answer)
         if not self._turning:
             self._flush()
 
@@ -341,7 +351,7 @@ class Runtime:
         touched = {**touched, **outcome.changed}
         try:
             rows = self.store.fetch(touched)
-            facts = self.store.fetch_facts(keys | set(outcome.facts))
+            kept = self.store.fetch_facts(keys | set(outcome.facts))
         except StoreFailed as exc:
             log.critical("the store can be neither written nor read: %s", exc)
             raise
@@ -349,15 +359,16 @@ class Runtime:
             log.error("the store cannot be written: %s", failure)
             self._failed_at = now_ms()
         self._failed = failure
-        for reply in outcome.effects:
-            self._serve(*reply)
+        for effect in outcome.effects:
+            self._serve(effect)
         held, self._held = held + self._held, []  # what was just handed out is taken back too
         recovery.roll_back(self.engine, touched.values(), map(decode, rows), now_ms())
         for key in keys | set(outcome.facts):
-            self._restore(key, facts.get(key))
+            self._restore(key, kept.get(key))
         refused = StorageFailed(str(failure))
+        self.observers.collected([])  # nothing is told of what is undone
         for connection, _, req in held:
-            if connection.id in self.connections:
+            if connection.id in self.connections and req is not TOLD:
                 self._say(connection, connection.session.refuse(refused, req))
         if self._next_probe is None:
             self._next_probe = self.loop.call_later(PROBE, self._probe)
@@ -370,12 +381,13 @@ class Runtime:
             self.engine.record(PROBE_FACT, str(now_ms()).encode())
             self._begin_turn()
 
+    def delivered(self, webhook: str, well: bool) -> None:
+        """A delivery has ended."""
+        self._begin_turn()
+        self.engine.webhooks.delivered(self.engine, webhook, now_ms(), well=well)
+
     def _restore(self, key: str, value: bytes | None) -> None:
-        kind, _, name = key.partition("/")
-        if kind == "queue":
-            control.restore(self.engine, name, value)
-        elif kind == "log":
-            self.engine.logs.restore(name, value)
+        facts.restore(self.engine, key, value, now_ms() if self._failed else None)
 
     # -- what commands ask of the server (commands.call.Host) ----------------------------------
 
@@ -396,13 +408,3 @@ class Runtime:
 
 def _req(item: Any) -> Raw:
     return item.req if type(item) is Refusal else item.req_id
-
-
-def _rules(settings: Settings, store: Store) -> Rules:
-    keep = settings.max_completed
-    return Rules(
-        keep_results=keep,
-        keep_done=max(2 * keep, 1_000),
-        retention=settings.completed_retention,
-        done_progress=100 if store.persistent else None,
-    )

@@ -16,7 +16,18 @@ from sys import intern
 
 import msgspec
 
-from tandemq.model.message import DEFAULTS, Lease, Links, Message, Options, Repeat, Run, State, Step
+from tandemq.model.message import (
+    DEFAULTS,
+    Lease,
+    Links,
+    Message,
+    Options,
+    Repeat,
+    Run,
+    State,
+    Step,
+    Try,
+)
 from tandemq.stores.base import Row, StoreFailed
 
 
@@ -42,6 +53,12 @@ class _Run(msgspec.Struct, array_like=True, gc=False):
     interruptions: int = 0
     retired: str | None = None
     history: list[Step] = []
+    tries: list[Try] = []
+    retries: int = 0
+    retried: int = 0
+    replay_of: str | None = None
+    replays: tuple[str, ...] = ()
+    first_priority: int | None = None
 
 
 class _Options(msgspec.Struct, array_like=True, gc=False):
@@ -70,6 +87,7 @@ class _Options(msgspec.Struct, array_like=True, gc=False):
     debounce_id: str | None = None
     debounce_ttl: int | float | None = None
     cost: int | float = 1
+    group_max: int | None = None
 
 
 class _Links(msgspec.Struct, array_like=True, gc=False):
@@ -81,6 +99,8 @@ class _Links(msgspec.Struct, array_like=True, gc=False):
     failures: dict[str, str] = {}
     ignored: dict[str, str] = {}
     values: dict[str, bytes] = {}
+    cascade: bool = False
+    removal_fails: bool = False
 
 
 class _Repeat(msgspec.Struct, array_like=True, gc=False):
@@ -95,6 +115,7 @@ class _Repeat(msgspec.Struct, array_like=True, gc=False):
     previous: int | float | None = None
     offset: int | float | None = None
     job_id: str | None = None
+    next: str | None = None
 
 
 class _Head(msgspec.Struct, array_like=True, gc=False):
@@ -220,4 +241,10 @@ def _run(stored: _Run) -> Run:
         stored.interruptions,
         stored.retired,
         stored.history,
+        stored.tries,
+        stored.retries,
+        stored.retried,
+        stored.replay_of,
+        stored.replays,
+        stored.first_priority,
     )

@@ -11,6 +11,7 @@ BUNQUEUE: dict[type[e.TandemqError], str | None] = {
     e.UnknownCommand: None,
     e.NotSupported: None,
     e.NotFound: None,
+    e.GroupFull: "Group {group} has reached its maximum size of {size}",
     e.AboutMessage: "Internal server error",
     e.NotLeased: "Job not found or not in processing state: {id}",
     e.TokenRequired: "Lock token required for job {id}",

@@ -16,7 +16,17 @@ import msgspec
 from msgspec import Raw, Struct
 
 from tandemq.commands.all import COMMANDS
-from tandemq.commands.call import Data, Found, Listed, Pulled, Pushed, PushedMany, Result
+from tandemq.commands.call import (
+    Buried,
+    Data,
+    Flowed,
+    Found,
+    Listed,
+    Pulled,
+    Pushed,
+    PushedMany,
+    Result,
+)
 from tandemq.commands.push import Push, PushMany
 from tandemq.commands.table import ABSENT, UNDEFINED, Request
 from tandemq.model import body
@@ -202,6 +212,24 @@ def _listed(reply: Listed, req: Raw) -> bytes:
     return codec.framed(b"\x83\xa2ok\xc3\xa4jobs", size, *jobs, codec.REQ, req)
 
 
+def _buried(reply: Buried, req: Raw) -> bytes:
+    jobs = [shapes.job_at_rest(m) for m, _ in reply.entries]
+    entries = [
+        codec.encode({"job": Raw(job), **codec.narrow(known)})
+        for job, (_, known) in zip(jobs, reply.entries, strict=True)
+    ]
+    size = codec.array(len(jobs))
+    return codec.framed(
+        b"\x84\xa2ok\xc3\xa4jobs", size, *jobs, b"\xa7entries", size, *entries, codec.REQ, req
+    )
+
+
+def _flowed(reply: Flowed, req: Raw) -> bytes:
+    jobs = map(shapes.job_at_rest, reply.messages)
+    size = codec.array(len(reply.messages))
+    return codec.framed(b"\x83\xa2ok\xc3\xa4data\x81\xa4jobs", size, *jobs, codec.REQ, req)
+
+
 def _result(reply: Result, req: Raw) -> bytes:
     value = UNDEFINED if reply.value is None else reply.value
     id = codec.encode(codec.narrow(reply.id))
@@ -219,6 +247,8 @@ _RENDER: dict[type, Callable[[Any, Raw], bytes]] = {
     Pulled: _pulled,
     Found: _found,
     Listed: _listed,
+    Buried: _buried,
+    Flowed: _flowed,
     Result: _result,
     Data: _data,
     dict: codec.fields,

@@ -10,7 +10,7 @@ from struct import Struct as Layout
 
 from tandemq.commands.states import NAMES, name_of
 from tandemq.commands.table import UNDEFINED
-from tandemq.model.message import DEFAULTS, Message, Options, Run, State, Step
+from tandemq.model.message import DEFAULTS, Links, Message, Options, Run, State, Step
 from tandemq.model.policy import HISTORY
 from tandemq.wires.bunqueue.codec import (
     FALSE,
@@ -25,7 +25,6 @@ from tandemq.wires.bunqueue.codec import (
 )
 
 KEYS = 47
-EMPTY = b"\x90"
 TAILS = 4096  # encoded tails that are kept
 
 _HEAD = b"\xde\x00" + bytes((KEYS,)) + b"\xa2id"
@@ -39,7 +38,14 @@ def job(m: Message) -> bytes:
     run = m.run
     if m.attempts or run is None or run.history or run.progress or run.progress_message:
         return _HEAD + _fields(m)
+    if m.repeat is not None:
+        return _HEAD + _fields(m)
     return _first_run(m, run) if 0 <= m.priority < SMALL else _HEAD + _fields(m)
+
+
+def job_at_rest(m: Message) -> bytes:
+    """Encode a job that need not have run as workers would get it."""
+    return _HEAD + _fields(m)
 
 
 def job_read(m: Message) -> bytes:
@@ -97,7 +103,7 @@ def _fields(m: Message) -> bytes:
             text(m.id) if m.options.custom_id else NULL,
             b"\xa8timeline",
             _timeline(m, run),
-            _tail(m.options),
+            _tail_of(m),
         )
     )
 
@@ -131,8 +137,8 @@ def _first_run(m: Message, run: Run) -> bytes:
         (
             _HEAD, id, b"\xa5queue", _name(m.queue), b"\xa4name", _name(m.name),
             b"\xa4data", m.body, moments, _TOLD_NOTHING, id if options.custom_id else NULL,
-            b"\xa8timeline\x92", _born(m), _TIMES.pack(m.created, _ACTIVE, run.started),
-            _tail(options),
+            b"\xa8timeline\x92", _born(m, run), _TIMES.pack(m.created, _ACTIVE, run.started),
+            _tail(options) if m.links is None and options.unique_key is None else _tail_of(m),
         )
     )  # fmt: skip
 
@@ -153,14 +159,15 @@ _BORN = {state: b"\x82" + step + b"\xcb" for state, step in _STEP.items()}
 _PRIORITIZED = b"\x82\xa5state\xabprioritized\xa9timestamp\xcb"
 
 
-def _born(m: Message) -> bytes:
+def _born(m: Message, run: Run) -> bytes:
     """Return the first entry of a timeline, up to its moment."""
     born = m.born
-    return _PRIORITIZED if m.priority > 0 and born is State.READY else _BORN[born]
+    priority = m.priority if run.first_priority is None else run.first_priority
+    return _PRIORITIZED if priority > 0 and born is State.READY else _BORN[born]
 
 
 def _timeline(m: Message, run: Run) -> bytes:
-    steps = [_born(m) + moment(m.created)[1:], *map(_step, run.history)]
+    steps = [_born(m, run) + moment(m.created)[1:], *map(_step, run.history)]
     if m.state in (State.LEASED, State.DONE):
         steps.append(_step(Step(State.LEASED, run.started)))
     if m.state is State.DONE:
@@ -197,6 +204,30 @@ def _tail(options: Options) -> bytes:
     return known[1]
 
 
+def _tail_of(m: Message) -> bytes:
+    """Return the tail of any job; those with a key of their own leave the cache alone."""
+    options = m.options
+    tail = _tail(options) if options.unique_key is None else _encode_tail(options)
+    if m.links is not None:
+        tail = tail[: -len(_NO_FAMILY)] + _family(m.links)
+    return tail if m.repeat is None else _repeating(m, tail)
+
+
+def _family(links: Links) -> bytes:
+    """Encode what ties a job to others; it stands at the end of the tail."""
+    values = {
+        "dependsOn": _ids(links.depends_on),
+        "childrenIds": _ids(links.children),
+        "parentId": NULL if links.parent is None else text(links.parent),
+    }
+    values |= {name: _flag(links.on_failure == policy) for name, policy in _POLICY.items()}
+    return b"".join(part for key, value in values.items() for part in (text(key), value))
+
+
+def _ids(ids: tuple[str, ...]) -> bytes:
+    return array(len(ids)) + b"".join(map(text, ids))
+
+
 def _encode_tail(o: Options) -> bytes:
     kind = o.backoff_type
     config = (
@@ -205,8 +236,6 @@ def _encode_tail(o: Options) -> bytes:
     values: dict[str, bytes] = {
         "backoff": number(o.backoff),
         "backoffConfig": config,
-        "dependsOn": EMPTY,
-        "childrenIds": EMPTY,
         "childrenCompleted": number(0),
         "tags": encode(o.tags),
         "repeat": NULL,
@@ -217,24 +246,48 @@ def _encode_tail(o: Options) -> bytes:
         "removeOnFail": _flag(o.remove_on_fail),
         "ttl": _optional(o.ttl),
         "timeout": _optional(o.timeout),
-        "uniqueKey": NULL,
-        "parentId": NULL,
-        "groupId": NULL,
+        "uniqueKey": NULL if o.unique_key is None else text(o.unique_key),
+        "groupId": NULL if o.group is None else text(o.group),
         "stallTimeout": _optional(o.stall_timeout),
         "stackTraceLimit": number(o.stack_trace_limit),
         "keepLogs": _optional(o.keep_logs),
         "sizeLimit": _optional(o.size_limit),
-        "failParentOnFailure": FALSE,
-        "removeDependencyOnFailure": FALSE,
-        "continueParentOnFailure": FALSE,
-        "ignoreDependencyOnFailure": FALSE,
-        "deduplicationTtl": NULL,
-        "deduplicationExtend": FALSE,
-        "deduplicationReplace": FALSE,
-        "debounceId": NULL,
-        "debounceTtl": NULL,
+        "deduplicationTtl": _optional(o.dedup_ttl),
+        "deduplicationExtend": _flag(o.dedup_extend),
+        "deduplicationReplace": _flag(o.dedup_replace),
+        "debounceId": NULL if o.debounce_id is None else text(o.debounce_id),
+        "debounceTtl": _optional(o.debounce_ttl),
     }
-    return b"".join(part for key, value in values.items() for part in (text(key), value))
+    encoded = b"".join(part for key, value in values.items() for part in (text(key), value))
+    return encoded + _NO_FAMILY
+
+
+_REPEAT = b"\xa6repeat"
+
+
+def _repeating(m: Message, tail: bytes) -> bytes:
+    """Return the tail of a job that comes again.
+
+    The byte C0 occurs in no text, so nothing that a publisher has put before is mistaken for it.
+    """
+    r = m.repeat
+    assert r is not None, "it repeats"
+    fields = {
+        "every": r.every, "limit": r.limit, "pattern": r.pattern, "count": r.count,
+        "startDate": r.start, "endDate": r.end, "tz": r.tz, "immediately": r.immediately,
+        "prevMillis": r.previous, "offset": r.offset, "jobId": r.job_id,
+    }  # fmt: skip
+    shown = b"".join(part for key, value in fields.items() for part in (text(key), _given(value)))
+    head = _REPEAT + bytes((0x80 | len(fields),))
+    return tail.replace(_REPEAT + NULL, head + shown, 1)
+
+
+def _given(value: float | str | None) -> bytes:
+    if value is None:
+        return UNDEFINED
+    if isinstance(value, bool):
+        return _flag(value)
+    return text(value) if isinstance(value, str) else number(value)
 
 
 def _flag(value: bool) -> bytes:
@@ -245,4 +298,11 @@ def _optional(value: float | None) -> bytes:
     return NULL if value is None else number(value)
 
 
+_POLICY = {
+    "failParentOnFailure": "fail",
+    "removeDependencyOnFailure": "remove",
+    "continueParentOnFailure": "continue",
+    "ignoreDependencyOnFailure": "ignore",
+}
+_NO_FAMILY = _family(Links())
 _PLAIN_TAIL = _encode_tail(DEFAULTS)

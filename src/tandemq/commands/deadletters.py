@@ -1,0 +1,327 @@
+"""Dead letters: looking at them, letting them run again, forgetting them, and their rules."""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from tandemq.commands import fields as check
+from tandemq.commands.bulk import Answer, counted, most, run
+from tandemq.commands.call import Buried, Call, Data, Later
+from tandemq.commands.push import check_data
+from tandemq.commands.table import Permission, Request, command
+from tandemq.engine import bulk, control, deadletters
+from tandemq.engine.bulk import ANY, Wanted
+from tandemq.engine.queue import Queue, Tallied
+from tandemq.model.errors import BadRequest
+from tandemq.model.message import Message, State, Try
+from tandemq.model.policy import Burial
+
+CAUSES = (
+    "explicit_fail", "max_attempts_exceeded", "timeout", "stalled", "ttl_expired", "worker_lost",
+    "unknown",
+)  # fmt: skip
+LISTED = 10_000  # letters of one answer
+NO_RULES = Burial()
+
+
+class Dlq(Request, tag="Dlq"):
+    """Ask for dead letters."""
+
+    queue: Any = None
+    count: Any = None
+    filter: Any = None
+
+
+class GetDlqStats(Request, tag="GetDlqStats"):
+    """Ask how many dead letters there are, and why."""
+
+    queue: Any = None
+
+
+class RetryDlq(Request, tag="RetryDlq"):
+    """Let dead letters run again."""
+
+    queue: Any = None
+    job_id: Any = None
+    count: Any = None
+    filter: Any = None
+    dry_run: Any = False  # ours: only count them
+    data: Raw | UnsetType = UNSET  # ours: run a copy of the one with other data
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> RetryDlq:
+        known = {name: fields.get(name) for name in ("queue", "count", "filter")}
+        return cls(
+            **known,
+            job_id=fields.get("jobId"),
+            dry_run=fields.get("dryRun"),
+            data=fields["data"] if isinstance(fields.get("data"), Raw) else UNSET,
+            req_id=fields["reqId"],
+        )
+
+
+class PurgeDlq(Request, tag="PurgeDlq"):
+    """Forget dead letters."""
+
+    queue: Any = None
+    filter: Any = None  # ours
+    dry_run: Any = False  # ours
+
+
+class RemoveDlqJob(Request, tag="RemoveDlqJob"):
+    """Forget one dead letter."""
+
+    queue: Any = None
+    job_id: Any = None
+
+
+class SetDlqConfig(Request, tag="SetDlqConfig"):
+    """Change the rules for dead letters."""
+
+    queue: Any = None
+    config: Any = None
+
+
+class GetDlqConfig(Request, tag="GetDlqConfig"):
+    """Ask for the rules for dead letters."""
+
+    queue: Any = None
+
+
+@command(Permission.INSPECT)
+def dlq(req: Dlq, call: Call) -> Buried:
+    """Return dead letters of a queue, oldest first, and what is known of each."""
+    q = call.engine.queues.get(check.any_queue(req.queue))
+    if q is None:
+        return Buried([])
+    wanted, rules = _wanted(req.filter), q.settings.burial
+    size = _smallest(most(req.count) or None, wanted.limit, LISTED)
+    dead = q.members[State.DEAD].values()
+    found = (m for m in dead if bulk.fits(m, wanted, q, call.now))
+    page = islice(found, wanted.offset, wanted.offset + size)
+    return Buried([(m, _entry(m, rules)) for m in page])
+
+
+@command(Permission.INSPECT)
+def get_dlq_stats(req: GetDlqStats, call: Call) -> Data:
+    """Return how many dead letters a queue has, by cause, and how old they are."""
+    queue = check.any_queue(req.queue)
+    q = call.engine.queues.get(queue)
+    stats: dict[str, Any] = {
+        "total": 0,
+        "byReason": dict.fromkeys(CAUSES, 0),
+        "byQueue": {queue: 0},
+        "pendingRetry": 0,
+        "expired": 0,
+        "oldestEntry": None,
+        "newestEntry": None,
+    }
+    if q is not None and q.members[State.DEAD]:
+        stats.update(_stats(q, call.now))
+    return Data({"stats": stats})
+
+
+@command(Permission.CONTROL)
+def retry_dlq(req: RetryDlq, call: Call) -> Answer | Later:
+    """Let dead letters run again: one, the oldest ``count``, those that fit ``filter``, or all.
+
+    With ``dryRun`` they are only counted. With ``jobId`` and ``data`` a copy with that data runs,
+    and the letter stays where it is.
+    """
+    queue, dry = check.any_queue(req.queue), req.dry_run is True
+    if req.data is not UNSET:
+        return _replay(req, call, queue, dry)
+    if req.job_id is not None:
+        return {"count": int(_retry_one(call, queue, check.job_id(req.job_id), dry))}
+    wanted = _wanted(req.filter)
+    limit = _smallest(most(req.count), wanted.limit)
+    sweep = bulk.retry_dead(call.engine, queue, wanted._replace(limit=limit), dry=dry)
+    return run(call, req, sweep, counted)
+
+
+@command(Permission.CONTROL)
+def purge_dlq(req: PurgeDlq, call: Call) -> Answer | Later:
+    """Forget all dead letters of a queue, or those that fit ``filter``; ``dryRun`` counts them."""
+    queue, dry = check.any_queue(req.queue), req.dry_run is True
+    return run(
+        call, req, bulk.purge_dead(call.engine, queue, _wanted(req.filter), dry=dry), counted
+    )
+
+
+@command(Permission.CONTROL)
+def remove_dlq_job(req: RemoveDlqJob, call: Call) -> Data:
+    """Forget one dead letter."""
+    queue, id = check.any_queue(req.queue), check.job_id(req.job_id)
+    m = deadletters.letter(call.engine, queue, id)
+    if m is not None:
+        call.engine.forget(m)
+    return Data({"removed": m is not None})
+
+
+@command(Permission.CONTROL)
+def set_dlq_config(req: SetDlqConfig, call: Call) -> None:
+    """Change rules for the dead letters of a queue; what is no rule is passed over."""
+    queue, config = check.any_queue(req.queue), req.config
+    if not isinstance(config, dict):
+        raise BadRequest("config must be an object")
+    q = call.engine.queue(queue)
+    changes = {name: value for name, value in _rules(config).items() if value is not UNSET}
+    control.configure(call.engine, q, burial=msgspec.structs.replace(q.settings.burial, **changes))
+    call.engine.tidy(q)
+
+
+@command(Permission.INSPECT)
+def get_dlq_config(req: GetDlqConfig, call: Call) -> Answer:
+    """Return the rules for the dead letters of a queue."""
+    q = call.engine.queues.get(check.any_queue(req.queue))
+    rules = q.settings.burial if q is not None else NO_RULES
+    return {
+        "config": {
+            "autoRetry": rules.auto_retry,
+            "autoRetryInterval": rules.interval,
+            "maxAutoRetries": rules.max_retries,
+            "maxAge": rules.max_age,
+            "maxEntries": rules.max_entries,
+        }
+    }
+
+
+# -- what is known of one -------------------------------------------------------------------------
+
+
+def _entry(m: Message, rules: Burial) -> Answer:
+    run = deadletters.run_of(m)
+    entry: Answer = {
+        "enteredAt": float(run.finished),
+        "reason": run.cause or "unknown",
+        "error": run.error,
+        "attempts": [_attempt(tried) for tried in (*run.tries, deadletters.last_try(m))],
+        "retryCount": run.retries,
+        "lastRetryAt": float(run.retried) if run.retried else None,
+        "nextRetryAt": _moment(deadletters.next_retry(m, rules)),
+        "expiresAt": _moment(deadletters.expires(m, rules)),
+    }
+    if run.replays:
+        entry["replays"] = list(run.replays)
+    if run.replay_of is not None:
+        entry["replayOf"] = run.replay_of
+    return entry
+
+
+def _attempt(tried: Try) -> Answer:
+    return {
+        "attempt": tried.attempt,
+        "startedAt": float(tried.started),
+        "failedAt": float(tried.failed),
+        "reason": tried.cause,
+        "error": tried.error,
+        "duration": tried.failed - tried.started,
+    }
+
+
+def _moment(at: int | None) -> float | None:
+    return None if at is None else float(at)
+
+
+def _stats(q: Queue, now: int) -> Answer:
+    dead, rules = q.members[State.DEAD], q.settings.burial
+    assert isinstance(dead, Tallied), "dead letters are counted by cause"
+    letters = dead.values()
+    pending = expired = 0
+    if rules.auto_retry:
+        pending = sum(deadletters.next_retry(m, rules) is not None for m in letters)
+    if rules.max_age is not None:
+        for m in letters:  # the oldest come first, and are nearly all gone
+            if deadletters.run_of(m).finished + rules.max_age > now:
+                break
+            expired += 1
+    return {
+        "total": len(dead),
+        "byReason": {**dict.fromkeys(CAUSES, 0), **dead.tally},
+        "byQueue": {q.name: len(dead)},
+        "pendingRetry": pending,
+        "expired": expired,
+        "oldestEntry": float(deadletters.run_of(next(iter(letters))).finished),
+        "newestEntry": float(deadletters.run_of(next(reversed(letters))).finished),
+    }
+
+
+# -- what was asked for ---------------------------------------------------------------------------
+
+
+def _retry_one(call: Call, queue: str, id: str, dry: bool) -> bool:
+    m = deadletters.letter(call.engine, queue, id)
+    if m is None:
+        return False
+    if dry:
+        return deadletters.may_return(call.engine, m, call.now)
+    return deadletters.retry(call.engine, m, call.now)
+
+
+def _replay(req: RetryDlq, call: Call, queue: str, dry: bool) -> Answer:
+    """Run a copy of one letter with other data."""
+    if req.job_id is None:
+        raise BadRequest("data needs a jobId: a copy is made of one dead letter")
+    data = bytes(req.data) if isinstance(req.data, Raw) else b"\xc0"
+    check_data(data)
+    m = deadletters.letter(call.engine, queue, check.job_id(req.job_id))
+    if m is None:
+        return {"count": 0}
+    if dry:
+        return {"count": 1}
+    return {"count": 1, "id": deadletters.replay(call.engine, m, data, call.now).id}
+
+
+def _wanted(filter: Any) -> Wanted:
+    """Read which letters are meant; what cannot be read does not restrict, like a limit of 0."""
+    if not isinstance(filter, dict):
+        return ANY
+    limit = check.whole(filter.get("limit"))
+    return Wanted(
+        cause=check.text(filter.get("reason")),
+        before=check.loose_number(filter.get("olderThan")),
+        after=check.loose_number(filter.get("newerThan")),
+        retried=_flag(filter.get("retriable")),
+        expired=_flag(filter.get("expired")),
+        offset=max(0, check.whole(filter.get("offset")) or 0),
+        limit=limit if limit is not None and limit > 0 else None,
+    )
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _smallest(*limits: int | None) -> Any:
+    """Return the smallest of those limits that there are; None when there is none."""
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _rules(config: dict[str, Any]) -> dict[str, Any]:
+    auto = config.get("autoRetry")
+    forever = "maxAge" in config and config["maxAge"] is None
+    return {
+        "auto_retry": auto if isinstance(auto, bool) else UNSET,
+        "interval": _number(config, "autoRetryInterval", 1),
+        "max_retries": _number(config, "maxAutoRetries", 0),
+        "max_age": None if forever else _number(config, "maxAge", 0),
+        "max_entries": _number(config, "maxEntries", 1),
+    }
+
+
+def _number(config: dict[str, Any], name: str, low: int) -> Any:
+    """Read a number, which may be written as text; too small ones count as the smallest."""
+    value = config.get(name)
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return UNSET
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return UNSET
+    return max(low, int(min(value, check.EXACT)))

@@ -1,0 +1,144 @@
+"""PUSHF: add a whole flow, all of its jobs or none.
+
+Most jobs of flows say no more than their name, data and family, and are checked as such in a few
+comparisons; every other is checked field by field, like those that did not fit at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from tandemq.commands import flowcheck
+from tandemq.commands.call import Call, Flowed
+from tandemq.commands.push import DATA_LIMIT, Job, draft
+from tandemq.commands.table import ABSENT, Permission, Request, command
+from tandemq.engine import flows, trees
+from tandemq.model.body import is_map
+from tandemq.model.errors import BadRequest
+from tandemq.model.message import Message
+
+JOB_LIMIT = 10_000
+TOTAL_LIMIT = 64 << 20  # bytes of all data
+
+_FAMILY = ("depends_on", "parent_id", "children_ids")
+_OTHERS = tuple(
+    name for name in Job.__struct_fields__ if name not in ("req_id", "data", "name", *_FAMILY)
+)
+_others = attrgetter(*_OTHERS)
+_PLAIN = _others(Job())
+_DEFAULTS = {name: getattr(Job(), name) for name in Job.__struct_fields__}
+_CAMEL = dict(zip(Job.__struct_fields__, Job.__struct_encode_fields__, strict=True))
+
+
+class Planned(msgspec.Struct, gc=False):
+    """One job of a flow, under an id that is chosen before."""
+
+    id: str
+    queue: str
+    input: Job
+
+
+class PushFlow(Request, tag="PUSHF", kw_only=True):
+    """Add the jobs of a flow, all or none."""
+
+    jobs: list[Planned]
+    on_child_failure: str | None = None  # ours: what a child without a policy of its own does
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> PushFlow:
+        listed = fields.get("jobs")
+        if not isinstance(listed, list):
+            raise BadRequest("flow jobs must be an array")
+        _check_size(len(listed))
+        seen: set[str] = set()
+        jobs = [_read_planned(job, seen) for job in listed]
+        req, policy = fields.get("reqId", ABSENT), fields.get("onChildFailure")
+        return cls(jobs=jobs, on_child_failure=policy, req_id=req)
+
+
+@command(Permission.PUBLISH, bulk=True)
+def push_flow(req: PushFlow, call: Call) -> Flowed:
+    """Add a flow of jobs, all or none, and return them."""
+    engine, now = call.engine, call.now
+    policy = req.on_child_failure
+    if policy is not None and policy not in flows.POLICIES:
+        raise BadRequest(f"onChildFailure must be one of {', '.join(flows.POLICIES)}")
+    _check_size(len(req.jobs))
+    drafts: list[Message] = []
+    seen: set[str] = set()
+    size = 0
+    for job in req.jobs:
+        m = _draft(job, seen, now)
+        if policy is not None and m.links is not None and m.links.parent is not None:
+            m.links.on_failure = m.links.on_failure or policy
+        size += len(m.body)
+        if size > TOTAL_LIMIT:
+            raise BadRequest("flow data is too large (max 64MB per atomic batch)")
+        drafts.append(m)
+    flowcheck.check_topology(drafts)
+    if (taken := trees.taken(engine, (m.id for m in drafts))) is not None:
+        raise BadRequest(f"Flow job {taken} already exists")
+    trees.publish_flow(engine, drafts, now)
+    return Flowed(drafts)
+
+
+def _check_size(count: int) -> None:
+    if count > JOB_LIMIT:
+        raise BadRequest(f"flow exceeds the {JOB_LIMIT} job limit")
+
+
+def _draft(planned: Planned, seen: set[str], now: int) -> Message:
+    id, job = planned.id, planned.input
+    flowcheck.good_id(id)
+    if id in seen:
+        raise BadRequest(f"duplicate flow job id: {id}")
+    seen.add(id)
+    flowcheck.good_queue(planned.queue)
+    if not _plain(job):
+        flowcheck.good_input(id, _as_fields(job))
+    m = draft(job, planned.queue, now)
+    m.id = id
+    return m
+
+
+def _plain(job: Job) -> bool:
+    """Whether nothing is left to check in a job that fitted its type."""
+    data = memoryview(job.data)
+    if not len(data) or not is_map(data[0]) or len(data) * 6 > DATA_LIMIT:
+        return False
+    if job.parent_id == "" or _others(job) != _PLAIN:
+        return False
+    return not (job.depends_on and "" in job.depends_on)
+
+
+def _as_fields(job: Job) -> dict[str, Any]:
+    """Return what a job asks for as it stood on the wire."""
+    found: dict[str, Any] = {}
+    for name, default in _DEFAULTS.items():
+        value = getattr(job, name)
+        if value is not UNSET and (value != default or name == "data"):
+            found[_CAMEL[name]] = value
+    if "backoff" in found and job.long_backoff is not None:
+        found["backoff"] = {"type": job.long_backoff, "delay": found["backoff"]}
+    return found
+
+
+def _read_planned(value: Any, seen: set[str]) -> Planned:
+    """Check and read a job of a frame that did not fit at once."""
+    if not isinstance(value, Mapping):
+        raise BadRequest("a flow job must be an object with id, queue and input")
+    id = flowcheck.good_id(value.get("id"))
+    if id in seen:
+        raise BadRequest(f"duplicate flow job id: {id}")
+    seen.add(id)
+    queue = flowcheck.good_queue(value.get("queue"))
+    fields = value.get("input")
+    if not isinstance(fields, Mapping):
+        raise BadRequest(f"flow job input must be an object: {id}")
+    flowcheck.good_input(id, fields)
+    return Planned(id, queue, Job.read(dict(fields)))

@@ -1,0 +1,125 @@
+"""AddWebhook, RemoveWebhook, ListWebhooks and SetWebhookEnabled: being told over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tandemq.commands import fields as check
+from tandemq.commands.call import Call, Data
+from tandemq.commands.table import Permission, Request, command
+from tandemq.engine.webhooks import EVENTS, LIMIT, Webhook
+from tandemq.model import webhook_url
+from tandemq.model.errors import BadRequest, NotFound
+
+NAMED = ("job.pushed", "job.started", "job.completed", "job.failed", "job.progress")
+ACCEPTED = frozenset(EVENTS.values())  # job.stalled too, which the refusal does not name
+UNKNOWN = "Webhook not found"
+SECRET_LENGTH = 4_096  # characters
+
+
+class AddWebhook(Request, tag="AddWebhook"):
+    """Ask that events are sent to a URL."""
+
+    url: Any = None
+    events: Any = None
+    queue: Any = None  # absent: of every queue
+    secret: Any = None  # signs what is sent
+
+
+class RemoveWebhook(Request, tag="RemoveWebhook"):
+    """Ask that nothing is sent there any more."""
+
+    webhook_id: Any = None
+
+
+class ListWebhooks(Request, tag="ListWebhooks"):
+    """Ask what is sent where."""
+
+
+class SetWebhookEnabled(Request, tag="SetWebhookEnabled"):
+    """Switch a webhook on or off."""
+
+    id: Any = None
+    enabled: Any = None
+
+
+@command(Permission.SUPERUSER)
+def add_webhook(req: AddWebhook, call: Call) -> Data:
+    """Register a URL for events of one queue or of all; private addresses are refused."""
+    webhook_url.check(req.url)
+    if not isinstance(req.events, list):
+        raise BadRequest("events must be a list")
+    names = [name if isinstance(name, str) else "?" for name in req.events]
+    unknown = [name for name in names if name not in ACCEPTED]
+    if unknown:
+        shown = ", ".join(name[:100] for name in unknown[:10])
+        raise BadRequest(f"Invalid webhook event(s): {shown}. Valid: {', '.join(NAMED)}")
+    hooks = call.engine.webhooks
+    if len(hooks) >= LIMIT:
+        raise BadRequest(f"There are {LIMIT} webhooks already; remove some first")
+    hook = Webhook(
+        id=call.engine.new_id(call.now),
+        url=req.url,
+        events=tuple(dict.fromkeys(names)),
+        queue=_text(req.queue, "queue", check.QUEUE_LENGTH),
+        secret=_text(req.secret, "secret", SECRET_LENGTH),
+        created=call.now,
+    )
+    hooks.put(call.engine, hook)
+    call.host.observers.hooked()
+    told = _shown(hook)
+    named = {name: told[name] for name in ("url", "events", "queue", "createdAt")}
+    return Data({"webhookId": hook.id, **named})
+
+
+@command(Permission.SUPERUSER)
+def remove_webhook(req: RemoveWebhook, call: Call) -> Data:
+    """Remove a webhook; deliveries that wait are not made."""
+    if not call.engine.webhooks.remove(call.engine, check.job_id(req.webhook_id)):
+        raise NotFound(UNKNOWN)
+    return Data({"removed": True})
+
+
+@command(Permission.SUPERUSER)
+def list_webhooks(req: ListWebhooks, call: Call) -> Data:
+    """Return every webhook with its figures; a secret is never shown."""
+    hooks = call.engine.webhooks
+    return Data(
+        {
+            "webhooks": [_shown(hook) for hook in hooks.listed()],
+            "stats": {"total": len(hooks), "enabled": hooks.enabled},
+        }
+    )
+
+
+@command(Permission.SUPERUSER)
+def set_webhook_enabled(req: SetWebhookEnabled, call: Call) -> None:
+    """Switch a webhook on or off."""
+    hook = call.engine.webhooks.get(check.job_id(req.id))
+    if hook is None:
+        raise NotFound(UNKNOWN)
+    hook.enabled = bool(req.enabled)
+    call.engine.webhooks.put(call.engine, hook)
+
+
+def _shown(hook: Webhook) -> dict[str, Any]:
+    return {
+        "id": hook.id,
+        "url": hook.url,
+        "events": hook.events,
+        "queue": hook.queue,
+        "createdAt": float(hook.created),
+        "lastTriggered": float(hook.last) if hook.last else None,
+        "successCount": hook.succeeded,
+        "failureCount": hook.failed,
+        "enabled": hook.enabled,
+    }
+
+
+def _text(value: Any, name: str, limit: int) -> str | None:
+    """Take an optional text that will be stored; what is empty counts as absent."""
+    if not value:
+        return None
+    if not isinstance(value, str) or len(value) > limit:
+        raise BadRequest(f"{name} must be a text of at most {limit} characters")
+    return value.encode("utf-8", "replace").decode()

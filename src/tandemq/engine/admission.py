@@ -1,0 +1,240 @@
+"""What may be handed out of a queue that has limits, groups, or pulls with terms of their own.
+
+A queue without any of these never comes here: ``Queue.limited`` is False, and the matchmaker
+serves it in one short loop. Here a message goes out only if the queue has a place left (its
+concurrency counts everything leased), its lane is open, and the rate limit has tokens for its cost;
+a place or tokens are used only when a message really goes out (bunqueue semantics 2 and 8).
+
+Liveness: no consumer waits while a message that *it* may take is ready. What only time can change,
+a token, the end of a window, of a closure or of a limit, rings the one alarm of the queue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+from tandemq.engine.lanes import NO_TERMS, Lane, Lanes, Terms
+from tandemq.engine.timers import FAR
+from tandemq.model.message import Message, State
+from tandemq.model.policy import Rate, deadline, expires
+
+if TYPE_CHECKING:
+    from tandemq.engine.consumers import Consumer
+    from tandemq.engine.core import Engine
+    from tandemq.engine.queue import Queue, Settings
+
+READY, LEASED, GONE = State.READY, State.LEASED, State.GONE
+
+NEVER = FAR  # time alone does not bring it
+ROUNDING = 1e-3  # ms; a moment computed in floats may be off by less
+
+
+class Bucket:
+    """The tokens of a rate limit.
+
+    Instead of a level it keeps the moment at which it is full again: so it needs no refilling, and
+    shifting the clock is one addition. What costs more than the bucket holds goes out when it is
+    full, and leaves a debt: the average rate is kept.
+    """
+
+    __slots__ = ("capacity", "full_at", "span")
+
+    def __init__(self, rate: Rate) -> None:
+        self.capacity = rate.max
+        self.span = rate.duration / rate.max if rate.max > 0 else 0.0  # ms for one token
+        self.full_at: float = 0
+
+    def opens_at(self, cost: float) -> int:
+        """Return the moment from which there is enough for ``cost``."""
+        return self.has_at(min(cost, self.capacity), 0)
+
+    def has_at(self, tokens: float, now: int) -> int:
+        """Return the moment at which there would be so many tokens, if there were room for them."""
+        if self.capacity <= 0:
+            return NEVER
+        missing = (self.capacity - tokens) * self.span
+        return ceil(max(self.full_at, now) - missing - ROUNDING)
+
+    def draw(self, cost: float, now: int) -> None:
+        """Use tokens."""
+        self.full_at = max(self.full_at, now) + cost * self.span
+
+
+@dataclass(slots=True, eq=False)
+class Alarm:
+    """The timer of a queue that has limits or groups."""
+
+    queue: str
+    gen: int = 0
+    at: int = FAR  # when it rings; FAR: it is not set
+
+
+def limited(q: Queue) -> bool:
+    """Whether a queue has anything that has to be asked before a message is handed out."""
+    s = q.settings
+    return q.groups is not None or s.rate is not None or s.concurrency is not None
+
+
+def open_lanes(q: Queue) -> Lanes:
+    """Return the lanes of a queue; from the first time on it asks about groups."""
+    lanes = q.groups
+    if lanes is None:
+        assert not isinstance(q.ready, Lanes), "lanes stand in both places or in none"
+        q.ready = q.groups = lanes = Lanes(q.ready)
+        q.limited = True
+    return lanes
+
+
+def adopt(engine: Engine, q: Queue, before: Settings) -> None:
+    """Settings of a queue have changed: follow them. A new rate limit begins with full tokens."""
+    rate = q.settings.rate
+    if rate != before.rate:
+        q.bucket = None if rate is None else Bucket(rate)
+    if q.settings.stall != before.stall:
+        _watch_again(engine, q)
+    q.limited = limited(q) or q.ring.choosy > 0
+    arm(engine, q)
+    if q.ring:
+        ring_at(engine, q, 0)  # it may have opened
+
+
+def _watch_again(engine: Engine, q: Queue) -> None:
+    """Set the timers of leased messages anew; an old one that rings as well does no harm."""
+    for m in q.members[LEASED].values():
+        if (at := deadline(m, q.settings.stall)) is not None:
+            engine.timers.set(m, at)
+
+
+def full(q: Queue) -> bool:
+    """Whether a queue has as many leased messages as it may have."""
+    limit = q.settings.concurrency
+    return limit is not None and len(q.members[LEASED]) >= limit
+
+
+def following(engine: Engine, q: Queue, terms: Terms | None, now: int) -> Message | None:
+    """Take out the message that a pull with these terms gets; None when there is none for it."""
+    if full(q):
+        return None
+    asked, bucket = terms or NO_TERMS, bucket_at(q, now)
+    while (found := _front(q, asked, now)) is not None:
+        lane, m = found
+        end = expires(m)
+        if end is not None and end <= now:
+            _expire(engine, q, lane, m)
+            continue
+        if bucket is not None:
+            opens = bucket.opens_at(m.options.cost)
+            if opens > now:
+                q.opens = min(q.opens, opens)
+                return None
+            bucket.draw(m.options.cost, now)
+        _take_out(engine, q, lane, m, asked, now)
+        return m
+    return None
+
+
+def bucket_at(q: Queue, now: int) -> Bucket | None:
+    """Return the tokens of a queue, None without a rate limit or when its time is over."""
+    rate = q.settings.rate
+    return None if rate is None or (rate.ends is not None and rate.ends <= now) else q.bucket
+
+
+def _front(q: Queue, terms: Terms, now: int) -> tuple[Lane | None, Message] | None:
+    if q.groups is not None:
+        return q.groups.front(terms, now)
+    if isinstance(terms.affinity, str):
+        return None
+    m = q.ready.peek()
+    return None if m is None else (None, m)
+
+
+def _expire(engine: Engine, q: Queue, lane: Lane | None, m: Message) -> None:
+    lanes = q.groups
+    if lane is None or lanes is None:
+        q.ready.pop()
+    else:
+        lanes.drop(lane)
+    engine.counters.expired += 1
+    if lane is not None and lanes is not None:
+        lanes.forget(lane)
+    engine.shift(m, "expire", GONE, popped=True)
+
+
+def _take_out(
+    engine: Engine, q: Queue, lane: Lane | None, m: Message, terms: Terms, now: int
+) -> None:
+    lanes = q.groups
+    if lane is None or lanes is None:
+        q.ready.pop()
+        return
+    if lane.took(terms, m.options.cost, now):
+        lanes.at(lane.window_ends, lane.name)
+        ring_at(engine, q, lane.window_ends)
+    lanes.take(lane)
+
+
+def match(engine: Engine, q: Queue, now: int) -> None:
+    """Bind ready messages to whoever may take them, first come first served."""
+    q.opens = NEVER
+    if q.alarm is not None and q.alarm.at == 0:
+        q.alarm.at = FAR  # this is what it was to ring for
+        q.alarm.gen += 1
+    refused: set[Terms | None] = set()
+    while engine.granting and q.open and q.ready and not full(q):
+        c = q.ring.willing(refused)
+        if c is None:
+            break
+        if not _serve(engine, q, c, now):
+            refused.add(c.terms)
+        elif q.bucket is not None:
+            refused.clear()  # what is first now may cost less than what there were no tokens for
+    arm(engine, q)
+
+
+def _serve(engine: Engine, q: Queue, c: Consumer, now: int) -> bool:
+    """Give a consumer what it may take; False when that is nothing."""
+    taken: list[Message] = []
+    while len(taken) < c.prefetch and (m := following(engine, q, c.terms, now)) is not None:
+        engine.lease(m, None if c.detach else c.conn, c.span, now)
+        taken.append(m)
+    if taken:
+        engine.answer(c, taken)
+    return bool(taken)
+
+
+# -- what time alone changes ---------------------------------------------------------------------
+
+
+def arm(engine: Engine, q: Queue) -> None:
+    """Ring when time opens something; whoever waits may have it then."""
+    if q.opens < NEVER and q.ring:
+        ring_at(engine, q, q.opens)
+    rate = q.settings.rate
+    if rate is not None and rate.ends is not None:
+        ring_at(engine, q, rate.ends)
+    if q.groups is not None and (wakes := q.groups.wakes) is not None:
+        ring_at(engine, q, wakes)
+
+
+def ring_at(engine: Engine, q: Queue, moment: int) -> None:
+    """Ring the alarm of a queue at a moment, if it is not set for an earlier one."""
+    alarm = q.alarm
+    if alarm is None:
+        alarm = q.alarm = Alarm(q.name)
+    if moment < alarm.at:
+        alarm.at = moment
+        alarm.gen += 1
+        engine.timers.set(alarm, moment)
+
+
+def shift_spans(engine: Engine, q: Queue, step: int) -> None:
+    """The wall clock was set: windows, tokens and closures keep their length (ruling 20)."""
+    if q.bucket is not None:
+        q.bucket.full_at += step
+    if q.groups is not None:
+        q.groups.shift_spans(step)
+    if q.alarm is not None:
+        q.alarm.at = FAR
+        ring_at(engine, q, 0)

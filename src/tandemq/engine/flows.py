@@ -1,0 +1,321 @@
+"""Messages that wait for others: what an end means to those that wait, and how they are linked.
+
+A message is PARKED while ``links.open`` names messages it waits for. Each of them that completes
+is taken off; when none is left the message is released. A child that fails may do more, as its
+policy says; one that was cancelled or discarded leaves its parent waiting, unless it asked to be
+counted as failed then. Nothing that waits is ever deleted for its age.
+
+Sources: bunqueue semantics 10, quirks 50 to 55.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+
+from tandemq.engine.core import Engine
+from tandemq.model import family
+from tandemq.model.errors import BadRequest
+from tandemq.model.message import Links, Message, Run, State, Step
+from tandemq.model.policy import HISTORY
+
+PARKED, DELAYED, READY, LEASED, DONE, DEAD, GONE = (
+    State.PARKED,
+    State.DELAYED,
+    State.READY,
+    State.LEASED,
+    State.DONE,
+    State.DEAD,
+    State.GONE,
+)
+LINKABLE = (PARKED, DELAYED, READY)
+FAIL, CONTINUE, IGNORE, REMOVE = "fail", "continue", "ignore", "remove"
+POLICIES = (FAIL, CONTINUE, IGNORE, REMOVE)
+"""What the failure of a child does to its parent: ``Links.on_failure``."""
+
+
+# -- dependencies --------------------------------------------------------------------------------
+
+
+def completed(engine: Engine, id: str) -> bool:
+    """Whether a message has ended well, kept or not."""
+    m = engine.messages.get(id)
+    return engine.dependents.remembers(id) if m is None else m.state is DONE
+
+
+def missing(engine: Engine, ids: Iterable[str], fresh: Container[str] = ()) -> str | None:
+    """Return the first id that names nothing; ``fresh`` are about to be published too."""
+    for id in ids:
+        if id not in engine.messages and id not in fresh and not engine.dependents.remembers(id):
+            return id
+    return None
+
+
+def still_open(engine: Engine, links: Links, fresh: Container[str] = ()) -> tuple[str, ...]:
+    """Return what a message with these links has to wait for, each once."""
+    ids = dict.fromkeys(links.depends_on)
+    return tuple(id for id in ids if id in fresh or not completed(engine, id))
+
+
+# -- ends ----------------------------------------------------------------------------------------
+
+
+def settle(
+    engine: Engine, m: Message, now: int, *, well: bool, parent_told: bool
+) -> list[Message]:
+    """Tell those that wait for a message that it has ended; return the parents that died of it.
+
+    ``parent_told`` False: it did not fail, somebody took it away.
+    """
+    if well:
+        if m.state is GONE:
+            engine.dependents.remember(m.id)
+            engine.dependents.leave_value(engine, m)
+        for waiter in engine.dependents.of(m.id):
+            satisfy(engine, waiter, m.id, now)
+        return []
+    links = m.links
+    if links is None or not (parent_told or links.removal_fails):
+        return []
+    dead: list[Message] = []
+    child: Message | None = m
+    while child is not None:
+        parent = _fail(engine, child, now)
+        if parent is not None:
+            dead.append(parent)
+        # Only with the option does the failure of a parent concern the parent's own parent.
+        child = parent if child.links is not None and child.links.cascade else None
+    return dead
+
+
+def _fail(engine: Engine, child: Message, now: int) -> Message | None:
+    """Do to the parent what the failed child's policy says; return the parent if it died."""
+    links = child.links
+    parent = engine.messages.get(links.parent) if links is not None and links.parent else None
+    if links is None or parent is None or parent.state is not PARKED or parent.links is None:
+        return None
+    if child.id not in parent.links.open:
+        return None
+    error = _error_of(child)
+    if links.on_failure == FAIL:
+        _bury(engine, parent, f"Child job {child.id} failed: {error}", now)
+        return parent
+    if links.on_failure == CONTINUE:
+        parent.links.failures[f"{child.queue}:{child.id}"] = error
+        engine.dependents.drop(parent)
+        parent.links.open = parent.links.depends_on = ()
+        release(engine, parent, now)
+    elif links.on_failure in (IGNORE, REMOVE):
+        if links.on_failure == IGNORE:
+            parent.links.ignored[f"{child.queue}:{child.id}"] = error
+        parent.links.depends_on = _without(parent.links.depends_on, child.id)
+        satisfy(engine, parent, child.id, now)
+    return None
+
+
+def _error_of(m: Message) -> str:
+    if m.run is not None and m.run.error is not None:
+        return m.run.error
+    return "the job was removed" if m.state is GONE else "the job was discarded"
+
+
+def _bury(engine: Engine, parent: Message, error: str, now: int) -> None:
+    run = parent.run
+    if run is None:
+        run = parent.run = Run()
+    run.error, run.cause, run.finished = error, "unknown", now
+    engine.counters.failed += 1
+    engine.tallies.count(engine, parent.queue, now, well=False)
+    engine.shift(parent, "child-failed", DEAD)
+    if engine.listening:
+        engine.say("failed", parent, now, error=error, data=parent.body)
+
+
+def satisfy(engine: Engine, waiter: Message, id: str, now: int) -> None:
+    """A parked message need not wait for ``id`` any more."""
+    links = waiter.links
+    assert links is not None, "what waits has links"
+    engine.dependents.pull(id, waiter)
+    links.open = _without(links.open, id)
+    if links.open or waiter.state is not PARKED:
+        engine.touched(waiter)
+    else:
+        release(engine, waiter, now)
+
+
+def release(engine: Engine, m: Message, now: int) -> None:
+    """Let a parked message go on: to its moment, if that lies ahead, else to the consumers."""
+    to = DELAYED if m.due > now else READY
+    note(m, to, now)
+    engine.shift(m, "settled", to)
+    if to is READY:
+        engine.match(engine.queues[m.queue], now)
+
+
+def note(m: Message, state: State, now: int) -> None:
+    """Write a move into the timeline that no moment of the message tells."""
+    if m.run is None:
+        m.run = Run()
+    m.run.history.append(Step(state, now))
+    del m.run.history[:-HISTORY]
+
+
+def _without(ids: tuple[str, ...], id: str) -> tuple[str, ...]:
+    """Return ids without one of them; a parent may have ten thousand children."""
+    if id not in ids:
+        return ids
+    at = ids.index(id)
+    rest = ids[:at] + ids[at + 1 :]
+    return _without(rest, id) if id in rest else rest
+
+
+# -- results of children -------------------------------------------------------------------------
+
+
+def values(engine: Engine, parent: Message) -> dict[str, bytes]:
+    """Return the results of the children: of kept ones under queue:id, of others under the id."""
+    links = parent.links
+    if links is None:
+        return {}
+    found: dict[str, bytes] = {}
+    for id in links.children:
+        child = engine.messages.get(id)
+        if child is not None and child.state is DONE and child.run is not None:
+            if child.run.result is not None:
+                found[f"{child.queue}:{id}"] = child.run.result
+        elif id in links.values:
+            found[id] = links.values[id]
+    return found
+
+
+# -- links ---------------------------------------------------------------------------------------
+
+
+def parent_to_link(engine: Engine, m: Message) -> Message | None:
+    """Return the parent that a draft is to be linked to, if its data asks for that.
+
+    A parent's id alone is kept without any check; together with the same id and a queue in the
+    data it makes a link.
+
+    Raises:
+        BadRequest: there is no such parent, or it cannot have children now.
+    """
+    if m.links is None or m.links.parent is None:
+        return None
+    id, marks = m.links.parent, family.marks(m.body)
+    if marks.parent != id or not isinstance(marks.parent_queue, str):
+        return None
+    if m.id == id:
+        raise BadRequest("A job cannot be its own parent")
+    parent = engine.messages.get(id)
+    if parent is None:
+        raise BadRequest(f"Parent job not found: {id}")
+    if parent.queue != marks.parent_queue:
+        raise BadRequest(
+            f"Parent job {id} belongs to queue {parent.queue}, not {marks.parent_queue}"
+        )
+    check_linkable(parent)
+    return parent
+
+
+def check_linkable(parent: Message) -> None:
+    """Check that a message may get a child now.
+
+    Raises:
+        BadRequest: it runs, or has ended.
+    """
+    if parent.state not in LINKABLE:
+        raise BadRequest(f"Parent job {parent.id} is not linkable")
+
+
+def adopt(engine: Engine, parent: Message, child: Message, now: int) -> None:
+    """Let a parent wait for a child that has not completed, and name it in the parent's data."""
+    engine.dependents.drop(parent)
+    links = parent.links
+    if links is None:
+        links = parent.links = Links()
+    if child.id not in links.children:
+        links.children += (child.id,)
+    if child.id not in links.depends_on:
+        links.depends_on += (child.id,)
+    if child.state is not DONE and child.id not in links.open:
+        links.open += (child.id,)
+    engine.rebody(parent, family.with_children(parent.body, links.children))
+    engine.dependents.add(parent)
+    if links.open and parent.state is not PARKED:
+        note(parent, PARKED, now)
+        engine.shift(parent, "park", PARKED)
+
+
+def link(engine: Engine, parent: Message, child: Message, now: int) -> None:
+    """Make a message the child of another; it leaves the parent that it had.
+
+    Raises:
+        BadRequest: the parent cannot have children now, or waits for itself then.
+    """
+    check_linkable(parent)
+    if waits_for(engine, child, parent.id):
+        raise BadRequest(f"Job {child.id} waits for job {parent.id} and cannot be its child")
+    if child.links is None:
+        child.links = Links()
+    elif child.links.parent not in (None, parent.id):
+        _disown(engine, child, now)
+    child.links.parent = parent.id
+    engine.rebody(child, family.with_parent(child.body, parent.id, parent.queue))
+    adopt(engine, parent, child, now)
+
+
+def unlink(engine: Engine, child: Message, now: int) -> None:
+    """Make a message nobody's child; its parent waits for it no longer."""
+    assert child.links is not None, "a child has links"
+    _disown(engine, child, now)
+    child.links.parent = None
+    engine.rebody(child, family.without_parent(child.body))
+
+
+def _disown(engine: Engine, child: Message, now: int) -> None:
+    links = child.links
+    parent = engine.messages.get(links.parent) if links is not None and links.parent else None
+    if parent is None or parent.links is None or child.id not in parent.links.children:
+        return
+    held = parent.links
+    held.children = _without(held.children, child.id)
+    held.depends_on = _without(held.depends_on, child.id)
+    held.values.pop(child.id, None)
+    engine.rebody(parent, family.with_children(parent.body, held.children))
+    waited = child.id in held.open
+    if waited:
+        satisfy(engine, parent, child.id, now)
+    if waited and parent.state is not PARKED and engine.listening:
+        engine.say("waiting", parent, now, prev="waiting-children")
+
+
+def waits_for(engine: Engine, m: Message, id: str) -> bool:
+    """Whether a message waits for ``id``, directly or through others, or is it."""
+    seen: set[str] = set()
+    line = [m.id]
+    while line:
+        at = line.pop()
+        if at == id:
+            return True
+        found = engine.messages.get(at)
+        if at not in seen and found is not None and found.links is not None:
+            seen.add(at)
+            line.extend(found.links.open)
+    return False
+
+
+def circle(waits: Mapping[str, Sequence[str]]) -> str | None:
+    """Return one of those that wait for themselves through others, None where nobody does."""
+    missing = {id: len(ids) for id, ids in waits.items()}
+    waiters: dict[str, list[str]] = {}
+    for id, ids in waits.items():
+        for other in ids:
+            waiters.setdefault(other, []).append(id)
+    line = [id for id, count in missing.items() if not count]
+    line += [id for id in waiters if id not in waits]
+    while line:
+        for waiter in waiters.get(line.pop(), ()):
+            missing[waiter] -= 1
+            if not missing[waiter]:
+                line.append(waiter)
+    return next((id for id, count in missing.items() if count), None)

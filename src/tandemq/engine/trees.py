@@ -1,0 +1,85 @@
+"""Flows as a whole: accepted at once or not at all, and pruned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from tandemq.engine import flows
+from tandemq.engine.core import Engine
+from tandemq.engine.endings import ended
+from tandemq.engine.publish import begin
+from tandemq.model.errors import GroupFull
+from tandemq.model.message import Message, State
+
+PARKED, DELAYED, READY, GONE = State.PARKED, State.DELAYED, State.READY, State.GONE
+UNPROCESSED = (PARKED, DELAYED, READY)
+
+
+def taken(engine: Engine, ids: Iterable[str]) -> str | None:
+    """Return the first id that names a message, or one that was completed and is remembered."""
+    messages, remembers = engine.messages, engine.dependents.remembers
+    return next((id for id in ids if id in messages or remembers(id)), None)
+
+
+def publish_flow(engine: Engine, drafts: Sequence[Message], now: int) -> None:
+    """Accept drafts whose ids are free and whose dependencies are all among them.
+
+    They are one change, whatever their number, and are handed out only when all are there. Those
+    that begin at the same moment stand in the order of their ids (bunqueue semantics 2).
+
+    Raises:
+        GroupFull: nothing was accepted.
+    """
+    _check_room(engine, drafts)
+    for m in sorted(drafts, key=lambda m: m.id):
+        first = DELAYED if m.due > now else READY
+        links = m.links
+        if links is not None and links.depends_on:
+            links.open = links.depends_on
+            first = PARKED
+        begin(engine, engine.queue(m.queue), m, first, now)
+    engine.owes_sync = True  # a flow is kept before it is answered
+    for name in dict.fromkeys(m.queue for m in drafts):
+        q = engine.queues[name]
+        if q.ring:
+            engine.match(q, now)
+
+
+def _check_room(engine: Engine, drafts: Sequence[Message]) -> None:
+    comes: Counter[tuple[str, str]] = Counter()
+    for m in drafts:
+        group, most = m.options.group, m.options.group_max
+        if group is None:
+            continue
+        q = engine.queues.get(m.queue)
+        waits = q.groups.waiting(group) if q is not None and q.groups is not None else 0
+        if most is not None and waits + comes[m.queue, group] >= most:
+            raise GroupFull(group, most)
+        if m.links is None or not m.links.depends_on:
+            comes[m.queue, group] += 1
+
+
+def remove_unprocessed(engine: Engine, parent: Message, now: int) -> None:
+    """Take away the children that have not begun, and what they wait for in their turn.
+
+    Those that run or have ended stay; the parent waits only for them (quirk 51: improved).
+    """
+    line, doomed = [parent], {}
+    while line:
+        links = line.pop().links
+        for id in links.children if links is not None else ():
+            child = engine.messages.get(id)
+            if child is not None and child.state in UNPROCESSED and id not in doomed:
+                doomed[id] = child
+                line.append(child)
+    waiters = {w.seq: w for id in doomed for w in engine.dependents.of(id) if w.id not in doomed}
+    for child in doomed.values():
+        engine.shift(child, "cancel", GONE)
+        if engine.logs:
+            engine.logs.drop(engine, child.id)
+        ended(engine, child, now, well=False, parent_told=False)
+    for id in doomed:
+        for waiter in waiters.values():
+            if waiter.state is PARKED and waiter.links is not None and id in waiter.links.open:
+                flows.satisfy(engine, waiter, id, now)

@@ -1,0 +1,18 @@
+"""What the settings of a server mean for its engine."""
+
+from __future__ import annotations
+
+from tandemq.config import Settings
+from tandemq.engine.finished import Rules
+
+
+def rules(settings: Settings, *, persistent: bool) -> Rules:
+    """Return how much of what has ended is kept, and how it is shown."""
+    keep = settings.max_completed
+    return Rules(
+        keep_results=keep,
+        keep_done=max(2 * keep, 1_000),
+        keep_ids=keep,
+        retention=settings.completed_retention,
+        done_progress=100 if persistent else None,
+    )

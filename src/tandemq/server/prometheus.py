@@ -1,0 +1,219 @@
+"""All figures as Prometheus families: the reference's names, then ours.
+
+Nothing is counted here: a scrape reads the engine's integers. The number of label values is
+bounded, since every queue would otherwise add a time series to somebody's database.
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from heapq import nsmallest
+from typing import TYPE_CHECKING
+
+from prometheus_client import generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from tandemq.commands.access import COMPATIBLE_WITH
+from tandemq.commands.states import states_of
+from tandemq.model.message import State
+from tandemq.server.monitor import BOUNDS, Histogram
+
+if TYPE_CHECKING:
+    from tandemq.engine.queue import Queue
+    from tandemq.server.runtime import Runtime
+
+BACKUP_COUNTERS = ("attempts", "failures", "overlap_rejections", "successes")
+BACKUP_GAUGES = (
+    "consecutive_failures", "enabled", "in_progress", "interval_seconds", "last_duration_seconds",
+    "last_failure_timestamp_seconds", "last_size_bytes", "last_success_timestamp_seconds",
+    "retention", "scheduler_running",
+)  # fmt: skip
+QUEUE_STATES = ("waiting", "prioritized", "delayed", "active", "dlq")
+STARTED = time.time()
+# The reference writes whole numbers without a fraction, and its users' scripts match that.
+_WHOLE = re.compile(r"(?<=\d)\.0$", re.MULTILINE)
+
+
+def exposition(runtime: Runtime) -> str:
+    """Return the text of a scrape."""
+    return _WHOLE.sub("", generate_latest(Families(runtime)).decode())
+
+
+class Families(Collector):
+    """Reads the figures at the moment of a scrape."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._engine = runtime.engine
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every family."""
+        yield from self._jobs()
+        yield from self._queues()
+        yield from self._durations()
+        yield from self._workers()
+        yield from self._server()
+        yield from self._process()
+        yield from _backups()
+        yield from self._ours()
+
+    def _jobs(self) -> Iterator[Metric]:
+        counters = self._engine.counters
+        totals = dict.fromkeys(
+            ("waiting", "prioritized", "delayed", "active", "dlq", "completed"), 0
+        )
+        for q in self._engine.queues.values():
+            for name, count in _counts(q).items():
+                totals[name] += count
+            totals["completed"] += len(q.members[State.DONE])
+        for name, count in totals.items():
+            yield _gauge(f"bunqueue_jobs_{name}", f"Jobs that are {name}.", count)
+        for name in ("pushed", "pulled", "completed", "failed"):
+            count = getattr(counters, name)
+            yield _counter(f"bunqueue_jobs_{name}", f"Jobs {name} since the start.", count)
+
+    def _queues(self) -> Iterator[Metric]:
+        """Yield the counts of so many queues, by name, and how many were left out."""
+        queues = [q for q in self._engine.queues.values() if not q.blank]
+        limit = self._runtime.settings.metrics_max_queues
+        shown = nsmallest(limit, queues, key=lambda q: q.name)
+        counts = {q.name: _counts(q) for q in shown}
+        for state in QUEUE_STATES:
+            family = GaugeMetricFamily(
+                f"bunqueue_queue_jobs_{state}",
+                f"Jobs of a queue that are {state}.",
+                labels=["queue"],
+            )
+            for name, by_state in counts.items():
+                family.add_metric([_label(name)], by_state[state])
+            yield family
+        exported, omitted = len(shown), len(queues) - len(shown)
+        yield _gauge("bunqueue_queue_metrics_exported", "Queues with figures here.", exported)
+        yield _gauge("bunqueue_queue_metrics_omitted", "Queues without figures here.", omitted)
+
+    def _durations(self) -> Iterator[Metric]:
+        for kind, seen in self._runtime.meter.durations.of.items():
+            name = f"bunqueue_{kind}_duration_seconds"
+            yield HistogramMetricFamily(
+                name, f"Time the server spent on a {kind}.", _buckets(seen), seen.sum
+            )
+
+    def _workers(self) -> Iterator[Metric]:
+        registry = self._engine.workers
+        now = time.time_ns() // 1_000_000
+        workers = registry.listed(now)
+        active = [w for w in workers if registry.status(w, now) == "active"]
+        slots = sum(w.concurrency for w in active)
+        yield _gauge("bunqueue_workers_registered", "Workers that are registered.", len(workers))
+        yield _gauge("bunqueue_workers_active", "Workers that were heard of lately.", len(active))
+        busy = sum(w.active for w in workers)
+        yield _gauge("bunqueue_worker_active_jobs", "Jobs that workers say they run.", busy)
+        yield _gauge("bunqueue_worker_concurrency_slots", "Jobs that workers could run.", slots)
+        processed, failed = sum(w.processed for w in workers), sum(w.failed for w in workers)
+        yield _counter("bunqueue_workers_processed", "Jobs that workers say they did.", processed)
+        yield _counter("bunqueue_workers_failed", "Jobs that workers say failed.", failed)
+
+    def _server(self) -> Iterator[Metric]:
+        hooks, storage = self._engine.webhooks, self._runtime.storage()
+        info = GaugeMetricFamily(
+            "bunqueue_build_info", "Versions.", labels=["bun_version", "version"]
+        )
+        info.add_metric([f"python-{sys.version.split()[0]}", COMPATIBLE_WITH], 1)
+        yield info
+        links = GaugeMetricFamily("bunqueue_connections", "Open connections.", labels=["transport"])
+        for transport, count in (
+            ("tcp", len(self._runtime.connections)), ("websocket", 0), ("sse", 0),
+        ):  # fmt: skip
+            links.add_metric([transport], count)
+        yield links
+        yield _gauge("bunqueue_uptime_seconds", "Time since the start.", time.time() - STARTED)
+        yield _gauge(
+            "bunqueue_cron_jobs_registered",
+            "Schedules.",
+            len(self._engine.schedules),
+        )
+        yield _gauge("bunqueue_webhooks_registered", "Webhooks.", len(hooks))
+        yield _gauge("bunqueue_webhooks_enabled", "Webhooks that are on.", hooks.enabled)
+        degraded = int(storage["error"] is not None)
+        yield _gauge("bunqueue_storage_degraded", "1 while writing does not work.", degraded)
+        full = int(storage["diskFull"])
+        yield _gauge("bunqueue_storage_disk_full", "1 while the disk is full.", full)
+        if self._runtime.store.persistent:
+            size = self._runtime.store.size_bytes()
+            yield _gauge("bunqueue_sqlite_database_size_bytes", "Size of the data file.", size)
+
+    def _process(self) -> Iterator[Metric]:
+        memory = self._runtime.monitor.memory()
+        for name, key in (
+            ("bunqueue_process_heap_used_bytes", "heapUsed"),
+            ("bunqueue_process_heap_total_bytes", "heapTotal"),
+            ("bunqueue_process_resident_memory_bytes", "rss"),
+            ("process_heap_bytes", "heapUsed"),
+            ("process_resident_memory_bytes", "rss"),
+        ):
+            yield _gauge(name, "Memory of the process.", memory[key])
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        yield _gauge("process_start_time_seconds", "When the process started.", STARTED)
+        yield _counter("process_cpu_seconds", "CPU time.", usage.ru_utime + usage.ru_stime)
+
+    def _ours(self) -> Iterator[Metric]:
+        counters, observers = self._engine.counters, self._runtime.observers
+        for name in ("retried", "expired", "stalled", "interrupted"):
+            count = getattr(counters, name)
+            yield _counter(f"tandemq_jobs_{name}", f"Jobs {name} since the start.", count)
+        yield _gauge("tandemq_event_observers", "Who is told of events.", len(observers))
+        deliveries = observers.deliveries
+        waiting = deliveries.waiting
+        yield _gauge("tandemq_webhook_deliveries_waiting", "Deliveries to come.", waiting)
+        dropped = deliveries.dropped
+        yield _counter("tandemq_webhook_deliveries_dropped", "Deliveries given up.", dropped)
+
+
+def _backups() -> Iterable[Metric]:
+    """Yield the family of backups, which this server leaves to other tools: all is nought."""
+    for name in BACKUP_GAUGES:
+        yield _gauge(f"bunqueue_backup_{name}", "Backups by the server itself: none.", 0)
+    for name in BACKUP_COUNTERS:
+        yield _counter(f"bunqueue_backup_{name}", "Backups by the server itself: none.", 0)
+
+
+def _counts(q: Queue) -> dict[str, int]:
+    states = states_of(q)
+    return {
+        "waiting": states["waiting"] + states["paused"],
+        "prioritized": states["prioritized"],
+        "delayed": states["delayed"],
+        "active": states["active"],
+        "dlq": states["failed"],
+    }
+
+
+def _label(name: str) -> str:
+    """Return a queue's name as UTF-8 can say it."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def _buckets(seen: Histogram) -> list[tuple[str, float]]:
+    total, buckets = 0, []
+    for bound, times in zip((*map(str, BOUNDS), "+Inf"), seen.buckets, strict=True):
+        total += times
+        buckets.append((bound, float(total)))
+    return buckets
+
+
+def _gauge(name: str, doc: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, doc, value)
+
+
+def _counter(name: str, doc: str, value: float) -> Metric:
+    return CounterMetricFamily(name, doc, value)

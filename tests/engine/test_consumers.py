@@ -1,0 +1,71 @@
+"""Consumers in turn: pulls first come first served, subscriptions round robin, in one ring."""
+
+from __future__ import annotations
+
+from tandemq.engine.consumers import Consumer, Ring
+from tandemq.model.message import Message
+
+
+def held(consumer: Consumer, *names: str) -> None:
+    for name in names:
+        consumer.held[name] = Message(name, "q", "n", b"", 1, 0, 0)
+
+
+def test_pulls_are_served_in_order_of_arrival_and_subscriptions_in_turn() -> None:
+    ring = Ring()
+    roomy, narrow = Consumer(1, "q", prefetch=9), Consumer(2, "q", prefetch=1)
+    pull = Consumer(3, "q", prefetch=1, req="r")
+    for c in (roomy, narrow, pull):
+        ring.add(c)
+    order = []
+    for n in range(5):
+        c = ring.first()
+        assert c is not None
+        order.append(c.conn)
+        held(c, str(n))
+        ring.served(c)
+        if c.one_shot:
+            ring.drop(c)
+    assert order == [1, 2, 3, 1, 1]  # narrow is full after one, the pull is over after one
+    assert list(ring) == [narrow, roomy]
+
+
+def test_a_ring_in_which_nobody_is_willing_serves_nobody() -> None:
+    ring = Ring()
+    assert ring.first() is None
+    full, stalled = Consumer(1, "q", prefetch=0), Consumer(2, "q", prefetch=5, stalled=True)
+    ring.add(full)
+    ring.add(stalled)
+    assert ring.first() is None
+    assert len(ring) == 2
+    stalled.stalled = False
+    assert ring.first() is stalled
+
+
+def test_a_subscription_is_willing_while_it_holds_less_than_its_prefetch() -> None:
+    c = Consumer(1, "q", prefetch=2)
+    assert not c.one_shot
+    held(c, "a")
+    assert c.willing
+    held(c, "b")
+    assert not c.willing
+    del c.held["a"]
+    assert c.willing
+
+
+def test_whoever_left_is_not_willing_and_leaves_its_timers_behind() -> None:
+    ring, c = Ring(), Consumer(1, "q", prefetch=1, req="r")
+    ring.add(c)
+    ring.drop(c)
+    assert (len(ring), c.willing, c.closed, c.gen) == (0, False, True, 1)
+    ring.drop(c)  # a second time does no harm
+    assert len(ring) == 0
+
+
+def test_two_pulls_that_ask_for_the_same_are_two() -> None:
+    ring = Ring()
+    one, other = Consumer(1, "q", 1, "r"), Consumer(1, "q", 1, "r")
+    ring.add(one)
+    ring.add(other)
+    ring.drop(one)
+    assert list(ring) == [other]

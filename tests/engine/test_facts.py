@@ -1,0 +1,30 @@
+"""Facts find their way back by their kind."""
+
+from __future__ import annotations
+
+from tests.engine.making import NOW, make_engine
+
+from tandemq.engine import control, facts
+from tandemq.engine.webhooks import Webhook
+
+
+def test_every_kind_of_fact_is_restored_where_it_belongs() -> None:
+    engine, later = make_engine(), make_engine()
+    control.pause(engine, "q")
+    engine.logs.add(engine, "m", b"line")
+    engine.tallies.count(engine, "q", NOW, well=True)
+    engine.tallies.flush(engine)
+    hook = Webhook("h", "https://h.example/", ("job.pushed",), None, None, NOW)
+    engine.webhooks.put(engine, hook)
+    for key, value in engine.take().facts.items():
+        facts.restore(later, key, value)
+    assert later.queues["q"].settings.paused
+    assert later.logs.of("m") == [b"line"]
+    assert later.tallies.of("q").completed.total == 1
+    assert later.webhooks.listed() == [hook]
+
+
+def test_a_fact_of_an_unknown_kind_changes_nothing() -> None:
+    engine = make_engine()
+    facts.restore(engine, "probe", b"1")
+    assert engine.quiet

@@ -1,0 +1,173 @@
+"""Admission: where a message begins, and what an id that is taken means."""
+
+from __future__ import annotations
+
+import pytest
+from tests.engine.making import NOW, answers, hold, make_engine, put, ready, token_of, wait, where
+
+from tandemq.engine import control, publish, settle
+from tandemq.model.message import DEFAULTS, Options, State
+
+READY, DELAYED, DONE, GONE = State.READY, State.DELAYED, State.DONE, State.GONE
+
+
+def test_a_draft_is_known_to_nobody() -> None:
+    m = publish.draft("q", "job", b"x", NOW, 3, 40)
+    assert (m.id, m.seq, m.state, m.gen, m.options) == ("", 0, State.NEW, 0, DEFAULTS)
+    assert (m.queue, m.name, m.body, m.priority) == ("q", "job", b"x", 3)
+    assert (m.created, m.due) == (NOW, NOW + 40)
+
+
+@pytest.mark.parametrize(
+    ("delay", "created", "state", "due"),
+    [
+        (0, None, READY, NOW),
+        (1, None, DELAYED, NOW + 1),
+        (0, NOW - 500, READY, NOW - 500),
+        (200, NOW - 500, READY, NOW - 300),
+        (501, NOW - 500, DELAYED, NOW + 1),
+        (0, NOW + 7, DELAYED, NOW + 7),
+    ],
+)
+def test_a_message_is_delayed_until_its_delay_after_its_timestamp(
+    delay: int, created: int | None, state: State, due: int
+) -> None:
+    m = put(make_engine(), delay=delay, created=created)
+    assert (m.state, m.born, m.due) == (state, state, due)
+
+
+def test_messages_get_ids_and_ascending_numbers() -> None:
+    engine = make_engine()
+    messages = [put(engine), put(engine, "mine"), put(engine)]
+    assert [(m.id, m.seq) for m in messages] == [("id-1", 1), ("mine", 2), ("id-2", 3)]
+    assert list(engine.messages.values()) == messages
+    assert engine.take().changed == {m.seq: m for m in messages}
+    assert engine.counters.pushed == 3
+
+
+def test_a_message_that_is_published_serves_whoever_waits_longest() -> None:
+    engine = make_engine()
+    wait(engine, "first")
+    wait(engine, "second")
+    put(engine, "a")
+    assert answers(engine) == {"first": ["a"]}
+
+
+def test_a_durable_message_asks_for_more_than_a_commit() -> None:
+    engine = make_engine()
+    put(engine)
+    assert not engine.owes_sync
+    put(engine, durable=True)
+    assert engine.owes_sync
+    engine.take()
+    assert not engine.owes_sync
+
+
+# -- ids chosen by publishers ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("queue", ["q", "another"])
+def test_an_id_names_one_message_over_all_queues_while_that_lives(queue: str) -> None:
+    engine = make_engine()
+    live = put(engine, "mine", delay=5)
+    engine.take()
+    assert put(engine, "mine", queue=queue, body=b"other") is live
+    assert live.body == b"x"
+    assert engine.quiet
+    assert engine.counters.pushed == 1
+    assert list(engine.queues) == ["q"]  # no queue is made by a message that is not accepted
+
+
+def test_a_leased_message_keeps_its_id() -> None:
+    engine = make_engine()
+    live = put(engine, "mine")
+    hold(engine)
+    assert put(engine, "mine") is live
+
+
+@pytest.mark.parametrize("queue", ["q", "another"])
+@pytest.mark.parametrize("well", [True, False])
+def test_the_id_of_a_message_that_has_ended_is_free(queue: str, well: bool) -> None:
+    engine = make_engine()
+    old = put(engine, "mine")
+    token = token_of(hold(engine))
+    if well:
+        settle.ack(engine, "mine", token, NOW)
+    else:
+        settle.fail(engine, "mine", token, NOW, unrecoverable=True)
+    engine.take()
+    new = put(engine, "mine", queue=queue)
+    assert new is not old
+    assert engine.messages == {"mine": new}
+    assert (old.state, new.state, new.seq) == (GONE, READY, 2)
+    assert engine.take().changed == {1: old, 2: new}
+    assert list(engine.queues) == [queue]
+    assert ready(engine, queue) == ["mine"]
+    assert engine.finished.count == 0
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+
+def drafts(*ids: str) -> list:
+    return [publish.draft("q", "job", b"x", NOW, id=id) for id in ids]
+
+
+def test_a_batch_is_accepted_in_its_order() -> None:
+    engine = make_engine()
+    accepted = publish.publish_all(engine, "q", drafts("a", "", "b"), NOW)
+    assert [(m.id, m.seq) for m in accepted] == [("a", 1), ("id-1", 2), ("b", 3)]
+    assert ready(engine) == ["a", "id-1", "b"]
+
+
+def test_a_batch_is_handed_out_together() -> None:
+    engine = make_engine()
+    wait(engine, "r", count=5)
+    batch = [
+        publish.draft("q", "job", b"x", NOW, priority, id=f"p{priority}") for priority in (1, 9)
+    ]
+    publish.publish_all(engine, "q", batch, NOW)
+    assert answers(engine) == {"r": ["p9", "p1"]}
+
+
+def test_an_id_twice_in_a_batch_is_one_message() -> None:
+    engine = make_engine()
+    one, other, again = publish.publish_all(engine, "q", drafts("a", "b", "a"), NOW)
+    assert again is one
+    assert where(engine) == {"READY": 2}
+    assert other.seq == 2
+
+
+def test_a_batch_may_replace_all_that_its_queue_held() -> None:
+    engine = make_engine()
+    for id in "ab":
+        put(engine, id)
+        settle.ack(engine, id, token_of(hold(engine)), NOW)
+    publish.publish_all(engine, "q", drafts("a", "b"), NOW)
+    assert where(engine) == {"READY": 2}
+    assert engine.finished.count == 0
+
+
+@pytest.mark.parametrize("ids", [(), ("live",), ("live", "live")])
+def test_a_batch_of_which_nothing_is_new_leaves_no_queue_behind(ids: tuple[str, ...]) -> None:
+    engine = make_engine()
+    live = put(engine, "live", queue="another")
+    assert publish.publish_all(engine, "q", drafts(*ids), NOW) == [live] * len(ids)
+    assert list(engine.queues) == ["another"]
+
+
+def test_a_message_whose_time_is_over_before_it_arrives_serves_nobody() -> None:
+    engine = make_engine()
+    wait(engine, "r")
+    m = put(engine, created=NOW - 100, ttl=99)
+    assert m.state is GONE
+    assert answers(engine) == {}
+    assert engine.counters.expired == 1
+
+
+def test_a_paused_queue_accepts_messages() -> None:
+    engine = make_engine()
+    control.pause(engine, "q")
+    put(engine, "a", max_attempts=7)
+    assert where(engine) == {"READY": 1}
+    assert engine.messages["a"].options == Options(max_attempts=7)

@@ -1,0 +1,61 @@
+"""Figures as Prometheus reads them."""
+
+from __future__ import annotations
+
+import re
+
+from prometheus_client.parser import text_string_to_metric_families
+from tests.server.offline import GatedStore, Peer, serving
+
+FAMILIES = """
+bunqueue_ack_duration_seconds bunqueue_backup_attempts_total bunqueue_backup_enabled
+bunqueue_build_info bunqueue_connections bunqueue_cron_jobs_registered bunqueue_jobs_active
+bunqueue_jobs_completed bunqueue_jobs_completed_total bunqueue_jobs_delayed bunqueue_jobs_dlq
+bunqueue_jobs_failed_total bunqueue_jobs_prioritized bunqueue_jobs_pulled_total
+bunqueue_jobs_pushed_total bunqueue_jobs_waiting bunqueue_process_heap_used_bytes
+bunqueue_pull_duration_seconds bunqueue_push_duration_seconds bunqueue_queue_jobs_waiting
+bunqueue_queue_metrics_exported bunqueue_queue_metrics_omitted bunqueue_sqlite_database_size_bytes
+bunqueue_storage_degraded bunqueue_uptime_seconds bunqueue_webhooks_enabled
+bunqueue_workers_processed_total process_cpu_seconds_total process_start_time_seconds
+tandemq_event_observers tandemq_jobs_retried_total tandemq_webhook_deliveries_waiting
+""".split()
+
+
+async def scrape(peer: Peer) -> str:
+    return str((await peer.do("Prometheus"))["data"]["metrics"])
+
+
+async def test_every_family_is_there_under_its_name() -> None:
+    async with serving(GatedStore()) as runtime:
+        text = await scrape(Peer(runtime))
+    for name in FAMILIES:
+        assert re.search(rf"^# TYPE {name} (gauge|counter|histogram)$", text, re.MULTILINE), name
+
+
+async def test_a_scrape_can_be_read_back() -> None:
+    async with serving() as runtime:
+        peer = Peer(runtime)
+        await peer.push(priority=2)
+        await peer.push(delay=60_000)
+        await peer.pull()
+        samples = {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in text_string_to_metric_families(await scrape(peer))
+            for sample in family.samples
+        }
+    assert samples["bunqueue_jobs_pushed_total",] == 2
+    assert samples["bunqueue_queue_jobs_active", "q"] == 1
+    assert samples["bunqueue_queue_jobs_delayed", "q"] == 1
+    assert samples["bunqueue_push_duration_seconds_count",] == 2
+    assert samples["bunqueue_connections", "tcp"] == 1
+
+
+async def test_queues_beyond_the_bound_are_only_counted() -> None:
+    async with serving(metrics_max_queues=2) as runtime:
+        peer = Peer(runtime)
+        for queue in ("c", "a", "b"):
+            await peer.push(queue)
+        text = await scrape(peer)
+    assert re.findall(r'bunqueue_queue_jobs_waiting\{queue="(\w)"\}', text) == ["a", "b"]
+    assert "\nbunqueue_queue_metrics_exported 2\n" in text
+    assert "\nbunqueue_queue_metrics_omitted 1\n" in text
