@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pkgutil
+from pathlib import Path
 
 import tandemq.commands
 from tandemq.commands import all as everything
@@ -57,5 +57,5 @@ def test_it_hands_out_the_table_itself() -> None:
 
 def test_every_module_that_defines_commands_is_imported() -> None:
     modules = {row.run.__module__.rpartition(".")[2] for row in COMMANDS.values()}
-    aside = {"all", "call", "fields", "states", "table"}
-    assert modules == {m.name for m in pkgutil.iter_modules(tandemq.commands.__path__)} - aside
+    folder = Path(tandemq.commands.__path__[0])
+    assert modules == {m.stem for m in folder.glob("*.py") if "\n@command(" in m.read_text()}

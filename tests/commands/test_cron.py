@@ -72,6 +72,19 @@ def test_a_schedule_that_is_not_there_is_not_found(desk: Desk, name: Any) -> Non
     assert desk.refused("CronDelete", name=name) == "Cron job not found"
 
 
+def test_a_long_list_can_be_read_in_parts(desk: Desk) -> None:
+    for n in range(5):
+        add(desk, f"c{n}", queue=f"q{n % 2}")
+
+    def names(**fields: Any) -> list[str]:
+        return [cron["name"] for cron in desk.do("CronList", **fields)["crons"]]
+
+    assert names() == ["c0", "c1", "c2", "c3", "c4"]
+    assert names(offset=1, limit=2) == ["c1", "c2"]
+    assert names(queue="q0", limit=2) == ["c0", "c2"]
+    assert names(offset=9) == names(limit=0) == names(limit=-1) == []
+
+
 # -- refusals ------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.commands.desk import NOW, Desk
 
 MINUTE = 60_000
+BAD_START = "start must be a non-negative safe integer"
 
 
 def completed(desk: Desk, count: int = 1, queue: str = "q") -> None:
@@ -75,7 +76,7 @@ def test_only_terminal_failures_are_counted(desk: Desk) -> None:
         ({"queue": "", "type": "completed"}, "Metrics queue is required"),
         ({"queue": "a b", "type": "completed"}, "Queue name contains invalid characters"),
         *(
-            ({"queue": "q", "type": "failed", "start": bad}, "start must be a non-negative safe integer")
+            ({"queue": "q", "type": "failed", "start": bad}, BAD_START)
             for bad in (-1, 1.5, "0", True, 1e300)
         ),
         (

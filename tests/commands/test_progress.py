@@ -21,13 +21,20 @@ def test_progress_is_kept_between_0_and_100(desk: Desk, given: float, kept: floa
     assert desk.do("GetProgress", id=id) == {"progress": kept, "message": "m"}
 
 
-@pytest.mark.parametrize("message", [None, 5, "absent", []])
+@pytest.mark.parametrize("message", [5, "absent", []])
 def test_the_old_message_stays_when_none_is_sent(desk: Desk, message: Any) -> None:
     id, _ = desk.active()
     desk.do("Progress", id=id, progress=1, message="old")
     fields = {} if message == "absent" else {"message": message}
     desk.do("Progress", id=id, progress=2, **fields)
     assert desk.do("GetProgress", id=id) == {"progress": 2, "message": "old"}
+
+
+def test_null_takes_the_message_away(desk: Desk) -> None:
+    id, _ = desk.active()
+    desk.do("Progress", id=id, progress=1, message="old")
+    desk.do("Progress", id=id, progress=2, message=None)
+    assert desk.do("GetProgress", id=id) == {"progress": 2, "message": None}
 
 
 @pytest.mark.parametrize("value", [None, "5", True, math.nan, math.inf, [], {}])

@@ -301,15 +301,9 @@ def test_a_job_past_its_time_to_live_is_not_handed_out(desk: Desk) -> None:
     assert desk.state(id) == "unknown"
 
 
-@pytest.mark.parametrize("name", ["groupId", "uniqueKey", "parentId", "repeat", "dependsOn"])
-def test_what_this_release_does_not_do_is_refused_by_name(desk: Desk, name: str) -> None:
-    value: Any = {"every": 5} if name == "repeat" else ["a"] if name == "dependsOn" else "x"
-    words = desk.refused("PUSH", queue="q", data=1, **{name: value})
-    assert words.endswith("is not supported by this release; leave it out")
-    batch = desk.refused("PUSHB", queue="q", jobs=[{"data": 1, name: value}])
-    assert batch == f"jobs[0]: {words}"
-    for nothing in (None, "", [], {}, 0, False):
-        assert desk.push(**{name: nothing})
+@pytest.mark.parametrize("name", ["dependsOn", "childrenIds", "tags"])
+def test_an_empty_list_is_like_none(desk: Desk, name: str) -> None:
+    assert desk.job(desk.push(**{name: []}))[name] == []
 
 
 # -- ids -----------------------------------------------------------------------------------------

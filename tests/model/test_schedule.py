@@ -8,8 +8,17 @@ import msgspec
 import pytest
 
 from tandemq.model.message import DEFAULTS, Message, State
-from tandemq.model.schedule import ALL, LATE, LONG_AGO, ONCE, RESTART, SKIP, Schedule, alive
-from tandemq.model.schedule import options_of
+from tandemq.model.schedule import (
+    ALL,
+    LATE,
+    LONG_AGO,
+    ONCE,
+    RESTART,
+    SKIP,
+    Schedule,
+    alive,
+    options_of,
+)
 
 
 def make(**fields: Any) -> Schedule:

@@ -16,7 +16,8 @@ POINTS_TO = {
         "http://localhost/x", "http://LOCALHOST:80", "http://127.0.0.1/", "http://[::1]/",
         "http://api.localhost/", "http://2130706433/", "http://0x7f.1/", "http://127.1/",
         "http://0177.0.0.1/", "http://localhost./", "http://%6cocalhost/", "http:\\\\localhost",
-        "http://\uff11\uff12\uff17.0.0.1/", "http://127.0.0.1./", "http://a@b@localhost/", "HTTP:localhost",
+        "http://\uff11\uff12\uff17.0.0.1/", "http://127.0.0.1./", "http://a@b@localhost/",
+        "HTTP:localhost",
         "http://loc\nalhost/", " http://localhost",
     ],
     "private IP": [

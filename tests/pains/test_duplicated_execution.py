@@ -32,6 +32,7 @@ def run_workers(
     return threads
 
 
+@pytest.mark.slow
 def test_a_job_delayed_for_longer_than_a_lease_is_handed_out_once(
     server: Server, wire: Wire, queue: str
 ) -> None:
@@ -55,6 +56,7 @@ def test_a_job_delayed_for_longer_than_a_lease_is_handed_out_once(
     assert executions == [job_id]
 
 
+@pytest.mark.slow
 def test_a_delayed_job_is_counted_once_until_it_is_due(wire: Wire, queue: str) -> None:
     job_id = wire.push(queue, {"n": 1}, delay=2_000)
     seen = set()

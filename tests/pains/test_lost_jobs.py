@@ -44,6 +44,7 @@ def test_a_job_whose_worker_process_is_killed_runs_again_at_once_on_another(
     assert wire.counts(queue) == {"completed": 1}
 
 
+@pytest.mark.slow
 def test_a_delayed_job_starts_on_time_although_the_server_was_killed_meanwhile(
     own_server: Server, queue: str
 ) -> None:
@@ -138,6 +139,7 @@ def test_a_closing_connection_takes_nothing_that_it_had_finished(
     assert wire.states([good, bad]) == ["completed", "failed"]
 
 
+@pytest.mark.slow
 def test_a_lease_that_was_renewed_outlives_its_connection_until_it_ends(
     server: Server, wire: Wire, queue: str
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_job_that_fails_for_ever_keeps_a_bounded_history(wire: Wire, queue: st
     assert len(job["stacktrace"]) <= 10
 
 
+@pytest.mark.slow
 def test_bodies_that_are_gone_give_their_memory_back(own_server: Server, queue: str) -> None:
     with own_server.connect(timeout=60) as wire:
         base = own_server.memory()

@@ -1,7 +1,7 @@
 """Reports of schedules that ran twice, not at all, or an hour off.
 
-Where the report spans days or a change of the clock, the engine is asked directly, with a clock that
-the test moves and a store that survives its restarts.
+Where the report spans days or a change of the clock, the engine is asked directly, with a clock
+that the test moves and a store that survives its restarts.
 """
 
 from __future__ import annotations
@@ -187,9 +187,9 @@ def test_a_schedule_knows_its_zone_in_winter_and_in_summer(wire: Wire, queue: st
         (AMSTERDAM, "10-25T00:00", "10-26T12:00", "30 2 * * *", ["10-25T00:30", "10-26T01:30"]),
         (LORD_HOWE, "10-03T14:00", "10-04T16:00", "15 2 * * *", ["10-03T15:30", "10-04T15:15"]),
         (LORD_HOWE, "04-04T14:00", "04-05T16:00", "45 1 * * *", ["04-04T14:45", "04-05T15:15"]),
-        (NEW_YORK, "03-08T06:15", "03-08T08:45", "30 * * * *", ["03-08T06:30", "03-08T07:30", "03-08T08:30"]),
+        (NEW_YORK, "03-08T06:15", "03-08T07:45", "30 * * * *", ["03-08T06:30", "03-08T07:30"]),
         (LORD_HOWE, "04-04T13:30", "04-04T16:00", "0 * * * *", ["04-04T14:00", "04-04T15:30"]),
-        (LORD_HOWE, "10-03T14:00", "10-03T16:15", "0 * * * *", ["10-03T14:30", "10-03T15:30", "10-03T16:00"]),
+        (LORD_HOWE, "10-03T15:00", "10-03T16:15", "0 * * * *", ["10-03T15:30", "10-03T16:00"]),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("restarts", [False, True])
@@ -238,7 +238,7 @@ def test_a_schedule_runs_after_months() -> None:
     upsert(machine, every=200 * DAY)
     upsert(machine, "t", pattern="0 0 29 2 *")
     machine.pass_time(ms("2028-03-01T00:00Z"))
-    assert [utc(at) for at in machine.runs()][0] == "2026-07-20T00:00Z"
+    assert utc(next(iter(machine.runs()))) == "2026-07-20T00:00Z"
     assert machine.engine.schedules["t"].executions == 1
 
 

@@ -108,6 +108,7 @@ def test_no_job_stays_active_after_its_lease_has_ended(
         assert wire.counts(queue) == {"waiting": 10}
 
 
+@pytest.mark.slow
 def test_a_renewed_lease_holds_as_long_as_it_is_renewed(
     server: Server, wire: Wire, queue: str
 ) -> None:

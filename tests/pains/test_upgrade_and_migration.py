@@ -107,6 +107,7 @@ def test_bytes_and_moments_in_a_payload_come_back_as_they_were(
         assert isinstance(data["when"], msgpack.Timestamp)
 
 
+@pytest.mark.slow
 def test_restarts_leave_one_copy_of_a_waiting_job(own_server: Server, queue: str) -> None:
     with own_server.connect() as wire:
         job_id = wire.push(queue, {"n": 1}, delay=600_000, durable=True)

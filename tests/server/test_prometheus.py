@@ -18,7 +18,7 @@ bunqueue_queue_metrics_exported bunqueue_queue_metrics_omitted bunqueue_sqlite_d
 bunqueue_storage_degraded bunqueue_uptime_seconds bunqueue_webhooks_enabled
 bunqueue_workers_processed_total process_cpu_seconds_total process_start_time_seconds
 tandemq_event_observers tandemq_jobs_retried_total tandemq_webhook_deliveries_waiting
-""".split()
+"""
 
 
 async def scrape(peer: Peer) -> str:
@@ -28,7 +28,7 @@ async def scrape(peer: Peer) -> str:
 async def test_every_family_is_there_under_its_name() -> None:
     async with serving(GatedStore()) as runtime:
         text = await scrape(Peer(runtime))
-    for name in FAMILIES:
+    for name in FAMILIES.split():
         assert re.search(rf"^# TYPE {name} (gauge|counter|histogram)$", text, re.MULTILINE), name
 
 

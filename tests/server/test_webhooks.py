@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
 import pytest
@@ -36,8 +36,11 @@ class Receiver:
         self.hits: list[Hit] = []
         self.answers: list[bytes] = []
         self.silent = False
+        self._over = asyncio.Event()
+        self._writers: list[asyncio.StreamWriter] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
@@ -47,11 +50,21 @@ class Receiver:
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 self.hits.append(Hit(method, path, headers, body))
                 if self.silent:
-                    await asyncio.Event().wait()
+                    await self._over.wait()
+                    return
                 answer = self.answers.pop(0) if self.answers else b"200 OK"
                 writer.write(b"HTTP/1.1 " + answer + b"\r\nContent-Length: 0\r\n\r\n")
         except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
             writer.close()
+
+    async def close(self) -> None:
+        self._over.set()
+        for writer in self._writers:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
 
 
 @asynccontextmanager
@@ -61,8 +74,11 @@ async def receiving() -> AsyncIterator[tuple[Receiver, str]]:
     server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        yield receiver, f"http://{HERE}:{port}"
-        server.close()
+        try:
+            yield receiver, f"http://{HERE}:{port}"
+        finally:
+            server.close()
+            await receiver.close()
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""An engine and what a store would hold of it, so that a test can end the one and open the other."""
+"""An engine and what a store would hold of it: a test ends the one and opens the other."""
 
 from __future__ import annotations
 

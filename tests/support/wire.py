@@ -199,7 +199,15 @@ class Wire:
             return msgpack.unpackb(body, raw=False)
         except ValueError:
             self.unreadable += 1
-            return msgpack.unpackb(body, raw=False, strict_map_key=False, unicode_errors="replace")
+            return msgpack.unpackb(
+                body,
+                raw=False,
+                strict_map_key=False,
+                unicode_errors="replace",
+                object_pairs_hook=lambda pairs: {
+                    key if isinstance(key, str) else repr(key): value for key, value in pairs
+                },
+            )
 
     def _sort_frames(self) -> None:
         start = 0

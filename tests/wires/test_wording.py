@@ -12,6 +12,7 @@ EXACT = [
     (e.NotLeased("j"), "Job not found or not in processing state: j"),
     (e.TokenRequired("j"), "Lock token required for job j"),
     (e.WrongToken("j"), "Invalid or expired lock token for job j"),
+    (e.GroupFull("g", 5), "Group g has reached its maximum size of 5"),
     (e.Unauthenticated(), "Not authenticated"),
     (e.BadCredentials("secret"), "Invalid token"),
     (e.RateLimited(), "Rate limit exceeded"),

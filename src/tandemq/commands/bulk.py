@@ -83,7 +83,7 @@ def clean(req: Clean, call: Call) -> Answer | Later:
         return {"count": 0, "ids": []}
     most = CLEANED if limit is None else max(0, limit)
     sweep = bulk.clean(call.engine, queue, state, call.now - grace, most)
-    return run(call, req, sweep, lambda sweep: {"count": len(sweep.ids), "ids": sweep.ids})
+    return run(call, req, sweep, lambda sweep: {"count": sweep.count, "ids": sweep.ids})
 
 
 @command(Permission.DELETE)
@@ -126,7 +126,7 @@ def run(call: Call, req: Request, sweep: Sweep, answer: Callable[[Sweep], T]) ->
 
 def counted(sweep: Sweep) -> Answer:
     """Answer how many it were."""
-    return {"count": len(sweep.ids)}
+    return {"count": sweep.count}
 
 
 def most(count: Any) -> int | None:

@@ -8,6 +8,7 @@ from tandemq.commands import fields as check
 from tandemq.commands.call import Call
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine import control
+from tandemq.engine.queue import NO_SETTINGS, Queue
 
 
 class Pause(Request, tag="Pause"):
@@ -62,5 +63,7 @@ def list_queues(req: ListQueues, call: Call) -> dict[str, Any]:
     return {"queues": [q.name for q in queues if not q.blank and _visible(q)]}
 
 
-def _visible(q: Any) -> bool:
-    return any(q.counts) or bool(q.settings.paused)
+def _visible(q: Queue) -> bool:
+    """Whether a queue is more than the name that somebody waits for."""
+    ruled = q.groups is not None and not q.groups.blank
+    return any(q.counts) or q.settings != NO_SETTINGS or ruled

@@ -7,6 +7,7 @@ Fields, their order of checks and the sentences are the reference's (wire-comman
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import Any
 
 from msgspec import UNSET, Raw
@@ -68,6 +69,10 @@ class CronGet(Request, tag="CronGet"):
 class CronList(Request, tag="CronList"):
     """Ask for all schedules."""
 
+    offset: Any = None  # ours, as are limit and queue: part of a long list
+    limit: Any = None
+    queue: Any = None
+
 
 class CronDelete(Request, tag="CronDelete"):
     """Remove a schedule."""
@@ -104,8 +109,13 @@ def cron_get(req: CronGet, call: Call) -> dict[str, Any]:
 
 @command(Permission.LIST)
 def cron_list(req: CronList, call: Call) -> dict[str, Any]:
-    """Return all schedules."""
-    return {"crons": [_shown(s) for s in call.engine.schedules.values()]}
+    """Return all schedules, in the order in which they were added; or a part of them."""
+    found = iter(call.engine.schedules.values())
+    if isinstance(req.queue, str):
+        found = (s for s in found if s.queue == req.queue)
+    first, limit = max(0, check.whole(req.offset) or 0), check.whole(req.limit)
+    last = None if limit is None else first + max(0, limit)
+    return {"crons": [_shown(s) for s in islice(found, first, last)]}
 
 
 @command(Permission.CONTROL)

@@ -96,7 +96,7 @@ def good_input(id: str, job: Mapping[str, Any]) -> None:
 def _well_formed(id: str) -> bool:
     if not 0 < len(id) <= ID_LENGTH:
         return False
-    return not any("\ud800" <= letter <= "\udfff" for letter in id)
+    return id.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in id)
 
 
 def _check_ids(value: Any, field: str) -> None:
@@ -180,13 +180,17 @@ def check_topology(drafts: Sequence[Message]) -> None:
     """
     jobs = {m.id: m for m in drafts}
     for m in drafts:
-        if m.links is not None:
+        if m.links is not None and (m.links.depends_on or m.links.children):
             _check_links(m, m.links, jobs)
-    owned = {m.id: frozenset(m.links.children) for m in drafts if m.links is not None}
+    owned = {
+        m.id: frozenset(m.links.children)
+        for m in drafts
+        if m.links is not None and m.links.children
+    }
     for m in drafts:
         if m.links is not None and (m.links.children or m.links.parent is not None):
             _check_family(m, m.links, jobs, owned)
-    waits = {m.id: m.links.depends_on if m.links is not None else () for m in drafts}
+    waits = {m.id: m.links.depends_on for m in drafts if m.links is not None and m.links.depends_on}
     if circle(waits) is not None:
         raise BadRequest("flow contains a dependency cycle")
 
@@ -226,6 +230,4 @@ def _check_family(
         if marks.parent != id or marks.parent_queue != parent.queue:
             raise BadRequest(f"flow child {m.id} metadata does not match parent {id}")
     if links.children and marks.children != list(links.children):
-        raise BadRequest(
-            f"flow parent {m.id} children does not match the canonical flow topology"
-        )
+        raise BadRequest(f"flow parent {m.id} children does not match the canonical flow topology")

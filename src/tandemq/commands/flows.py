@@ -82,9 +82,7 @@ def get_failed_children_values(req: GetFailedChildrenValues, call: Call) -> dict
 
 
 @command(Permission.INSPECT)
-def get_ignored_children_failures(
-    req: GetIgnoredChildrenFailures, call: Call
-) -> dict[str, Any]:
+def get_ignored_children_failures(req: GetIgnoredChildrenFailures, call: Call) -> dict[str, Any]:
     """Return the errors of the children that a job was told to ignore."""
     m = _find(call, req.id)
     return {"values": dict(m.links.ignored) if m is not None and m.links is not None else {}}

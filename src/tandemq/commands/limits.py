@@ -177,7 +177,8 @@ def _as_number(value: Any) -> float | None:
         value = float(text) if _digits.fullmatch(text) else None
     if not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
-    return int(value) if value == int(value) else value
+    exact = abs(value) <= check.EXACT and value == int(value)  # beyond it no store takes an int
+    return int(value) if exact else float(value)
 
 
 def _plain(number: float) -> float:

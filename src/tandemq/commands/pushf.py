@@ -15,20 +15,23 @@ from msgspec import UNSET
 
 from tandemq.commands import flowcheck
 from tandemq.commands.call import Call, Flowed
+from tandemq.commands.identity import FLAGS
 from tandemq.commands.push import DATA_LIMIT, Job, draft
 from tandemq.commands.table import ABSENT, Permission, Request, command
 from tandemq.engine import flows, trees
 from tandemq.model.body import is_map
 from tandemq.model.errors import BadRequest
-from tandemq.model.message import Message
+from tandemq.model.message import Links, Message
 
 JOB_LIMIT = 10_000
 TOTAL_LIMIT = 64 << 20  # bytes of all data
 
 _FAMILY = ("depends_on", "parent_id", "children_ids")
-_OTHERS = tuple(
-    name for name in Job.__struct_fields__ if name not in ("req_id", "data", "name", *_FAMILY)
-)
+_SEEN = ("req_id", "data", "name", *_FAMILY, *FLAGS)
+_OTHERS = tuple(name for name in Job.__struct_fields__ if name not in _SEEN)
+_flags = attrgetter(*FLAGS)
+_NO_FLAGS = (False,) * len(FLAGS)
+_ONE_FLAG = {tuple(flag == chosen for flag in FLAGS): policy for chosen, policy in FLAGS.items()}
 _others = attrgetter(*_OTHERS)
 _PLAIN = _others(Job())
 _DEFAULTS = {name: getattr(Job(), name) for name in Job.__struct_fields__}
@@ -99,21 +102,36 @@ def _draft(planned: Planned, seen: set[str], now: int) -> Message:
         raise BadRequest(f"duplicate flow job id: {id}")
     seen.add(id)
     flowcheck.good_queue(planned.queue)
-    if not _plain(job):
+    m = _plain_draft(planned, now)
+    if m is None:
         flowcheck.good_input(id, _as_fields(job))
-    m = draft(job, planned.queue, now)
-    m.id = id
+        m = draft(job, planned.queue, now)
+        m.id = id
     return m
 
 
-def _plain(job: Job) -> bool:
-    """Whether nothing is left to check in a job that fitted its type."""
-    data = memoryview(job.data)
-    if not len(data) or not is_map(data[0]) or len(data) * 6 > DATA_LIMIT:
-        return False
-    if job.parent_id == "" or _others(job) != _PLAIN:
-        return False
-    return not (job.depends_on and "" in job.depends_on)
+def _plain_draft(planned: Planned, now: int) -> Message | None:
+    """Make a message of a job that asks for nothing but its family; None for any other."""
+    job = planned.input
+    if _others(job) != _PLAIN:
+        return None
+    data, name, parent = bytes(job.data), job.name, job.parent_id
+    if not data or not is_map(data[0]) or len(data) * 6 > DATA_LIMIT or name is UNSET:
+        return None
+    m = Message(planned.id, planned.queue, name, data, 0, now, now)
+    needs, children, flags = job.depends_on, job.children_ids, _flags(job)
+    if needs or children or flags != _NO_FLAGS:
+        if flags != _NO_FLAGS and (parent is None or flags not in _ONE_FLAG):
+            return None
+        if parent == "" or (needs and "" in needs) or (children and "" in children):
+            return None
+        policy = _ONE_FLAG.get(flags)
+        m.links = Links(parent, tuple(children or ()), tuple(needs or ()), (), policy)
+    elif parent is not None:
+        if not parent:
+            return None
+        m.links = Links(parent)
+    return m
 
 
 def _as_fields(job: Job) -> dict[str, Any]:

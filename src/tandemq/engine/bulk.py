@@ -6,6 +6,7 @@ a million of them; whoever asked adds what to answer and begins it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
@@ -74,7 +75,7 @@ def clean(engine: Engine, queue: str, state: State, before: float, limit: int) -
         engine.forget(m)
         return True
 
-    return Sweep(_members(engine, queue, state), act, limit)
+    return Sweep(_members(engine, queue, state), act, limit, ids=[])
 
 
 def _clean_expected(engine: Engine, queue: str, before: float, limit: int) -> Sweep:
@@ -87,7 +88,7 @@ def _clean_expected(engine: Engine, queue: str, before: float, limit: int) -> Sw
     messages: Iterable[Message] = _expected(engine, queue)
     if count(engine, queue) <= SORTED:
         messages = sorted(messages, key=_by_seq)
-    return Sweep(messages, act, limit)
+    return Sweep(messages, act, limit, ids=[])
 
 
 def obliterate(engine: Engine, queue: str) -> Sweep:
@@ -109,6 +110,8 @@ def obliterate(engine: Engine, queue: str) -> Sweep:
 
 def wipe(engine: Engine, queue: str, now: int) -> None:
     """Forget everything else that is known of a queue."""
+    engine.tallies.drop(engine, queue)
+    engine.journal.trim(queue, 0)
     q = engine.queues.get(queue)
     if q is None:
         return
@@ -121,9 +124,9 @@ def wipe(engine: Engine, queue: str, now: int) -> None:
 
 def promote(engine: Engine, queue: str, limit: int | None) -> Sweep:
     """Let delayed messages be ready, those that are due first before others."""
-    messages = _members(engine, queue, DELAYED)
-    if len(messages) <= SORTED:
-        messages.sort(key=_by_due)
+    messages: Iterable[Message] = _members(engine, queue, DELAYED)
+    if count(engine, queue) <= SORTED:
+        messages = sorted(messages, key=_by_due)
     return Sweep(messages, lambda m, now: manage.promote(engine, m, now), limit)
 
 
@@ -194,16 +197,24 @@ def _over_dead(
     return Sweep(_members(engine, queue, DEAD), act, wanted.limit)
 
 
-def _members(engine: Engine, queue: str, state: State) -> list[Message]:
+def _members(engine: Engine, queue: str, state: State) -> Iterator[Message]:
     q = engine.queues.get(queue)
-    return list(q.members[state].values()) if q is not None else []
+    if q is not None:
+        yield from _noted(q, state)
+
+
+def _noted(q: Queue, state: State) -> Iterator[Message]:
+    """Yield the messages that are in a state now, and let go of each note on the way."""
+    notes = deque(q.members[state].values())
+    while notes:
+        yield notes.popleft()
 
 
 def _expected(engine: Engine, queue: str) -> Iterator[Message]:
     q = engine.queues.get(queue)
     if q is not None:
         yield from q.ready.all()
-        yield from list(q.members[DELAYED].values())
+        yield from _noted(q, DELAYED)
 
 
 def _everything(engine: Engine, queue: str, last: int) -> Iterator[Message]:
@@ -218,7 +229,7 @@ def _everything(engine: Engine, queue: str, last: int) -> Iterator[Message]:
             q = engine.queues.get(queue)
             if q is None:
                 return
-            found = q.ready.all() if state is READY else list(q.members[state].values())
+            found = q.ready.all() if state is READY else _noted(q, state)
             for m in found:
                 if m.seq <= last and m.state is not GONE:
                     left = True

@@ -117,20 +117,24 @@ def shown(at: int, zone: str | None = None) -> str | None:
 class Pattern:
     """A parsed expression in its zone."""
 
-    __slots__ = ("_readings", "_zone", "every_hour")
+    __slots__ = ("_known", "_readings", "_zone", "every_hour")
 
     def __init__(self, readings: CronSim, zone: tzinfo) -> None:
         self._readings = readings
         self._zone = zone
         self.every_hour = len(readings.hours) == 24
+        self._known: tuple[int, int | None] | None = None  # many schedules ask the same at once
 
     def next(self, after: int) -> int | None:
         """Return the first moment later than ``after``, in ms; None if there is none to come."""
-        try:
-            found = (self._passing if self.every_hour else self._on_the_wall)(after // 1000)
-        except _NO_TIME:
-            return None
-        return None if found is None else found * 1000
+        after //= 1000
+        if self._known is None or self._known[0] != after:
+            try:
+                found = (self._passing if self.every_hour else self._on_the_wall)(after)
+            except _NO_TIME:
+                found = None
+            self._known = after, None if found is None else found * 1000
+        return self._known[1]
 
     # Below, moments are s since the epoch, and readings too: what a clock shows, as if it were UTC.
 

@@ -59,9 +59,7 @@ def still_open(engine: Engine, links: Links, fresh: Container[str] = ()) -> tupl
 # -- ends ----------------------------------------------------------------------------------------
 
 
-def settle(
-    engine: Engine, m: Message, now: int, *, well: bool, parent_told: bool
-) -> list[Message]:
+def settle(engine: Engine, m: Message, now: int, *, well: bool, parent_told: bool) -> list[Message]:
     """Tell those that wait for a message that it has ended; return the parents that died of it.
 
     ``parent_told`` False: it did not fail, somebody took it away.

@@ -49,9 +49,7 @@ def _goes(found: Verdict, holder: Holder) -> tuple[str, ...]:
     return follower if found is Verdict.FOLLOW else ()
 
 
-def keep(
-    engine: Engine, m: Message, found: Verdict, holder: Holder, now: int
-) -> Message:
+def keep(engine: Engine, m: Message, found: Verdict, holder: Holder, now: int) -> Message:
     """Let the owner of its key stand for a draft, and do to the owner what ``judge`` found."""
     owner = engine.messages[holder.id]
     if found is Verdict.EXTEND:

@@ -18,13 +18,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush, merge
-from itertools import chain
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from tandemq.engine.ready import Ready
+from tandemq.engine.ready import Ready, used_up
 from tandemq.model.message import Message, State
 
 READY, LEASED, DELAYED = State.READY, State.LEASED, State.DELAYED
@@ -151,7 +150,7 @@ class Lane:
 
     def all(self) -> Iterator[Message]:
         """Yield what was ready when asked; some may have left already."""
-        return map(itemgetter(3), chain(self._early.copy(), self._line.copy()))
+        return used_up(self._early, self._line)
 
     def _count(self, priority: int, n: int) -> None:
         left = self.priorities.get(priority, 0) + n

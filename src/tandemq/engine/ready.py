@@ -10,16 +10,26 @@ entry made for an older generation of its message is skipped when it surfaces.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush, merge
 from itertools import chain
-from operator import itemgetter
 
 from tandemq.model.message import Message
 
 Entry = tuple[int, int, int, Message]  # due, seq, generation, message
 
 SLACK = 1024  # stale entries that are not worth a sweep
+
+
+def used_up(*entries: Iterable[Entry]) -> Iterator[Message]:
+    """Yield the messages of entries as they are now, and let go of each copy on the way.
+
+    To let go of a million at the end would take a moment in which nothing else happens.
+    """
+    copies = [deque(some) for some in entries]
+    for copy in copies:
+        while copy:
+            yield copy.popleft()[3]
 
 
 class Lane:
@@ -159,8 +169,7 @@ class Ready:
         for priority in sorted(self._lanes, reverse=True):
             lane = self._lanes.get(priority)
             if lane is not None:
-                entries = chain(lane.stack.copy(), lane.early.copy(), lane.line.copy())
-                yield from map(itemgetter(3), entries)
+                yield from used_up(lane.stack, lane.early, lane.line)
 
     def __iter__(self) -> Iterator[Message]:
         """Yield the ready messages in the order in which they would be handed out."""

@@ -9,7 +9,7 @@ The command is answered when its sweep is done; a short one is done at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tandemq.engine.core import Engine
@@ -28,7 +28,8 @@ class Sweep:
     limit: int | None = None  # of those that count
     finish: Callable[[int], None] | None = None  # (now): what remains to be done at the end
     answer: Callable[[Sweep], Any] | None = None  # what to say at the end
-    ids: list[str] = field(default_factory=list)  # of those that counted
+    count: int = 0  # of those that counted
+    ids: list[str] | None = None  # their ids, for who wants them
     conn: int | None = None  # whom to answer, None: nobody waits
     req: Any = None
     done: bool = False
@@ -69,12 +70,14 @@ def _slice(sweep: Sweep, now: int) -> None:
     act, ids, limit = sweep.act, sweep.ids, sweep.limit
     sweep.messages = messages = iter(sweep.messages)
     left = SLICE
-    while limit is None or len(ids) < limit:
+    while limit is None or sweep.count < limit:
         m = next(messages, None)
         if m is None:
             break
         if act(m, now):
-            ids.append(m.id)
+            sweep.count += 1
+            if ids is not None:
+                ids.append(m.id)
         left -= 1
         if not left:
             return

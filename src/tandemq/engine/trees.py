@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from tandemq.engine import flows
 from tandemq.engine.core import Engine
@@ -14,6 +15,8 @@ from tandemq.model.message import Message, State
 
 PARKED, DELAYED, READY, GONE = State.PARKED, State.DELAYED, State.READY, State.GONE
 UNPROCESSED = (PARKED, DELAYED, READY)
+
+_id = attrgetter("id")
 
 
 def taken(engine: Engine, ids: Iterable[str]) -> str | None:
@@ -31,8 +34,9 @@ def publish_flow(engine: Engine, drafts: Sequence[Message], now: int) -> None:
     Raises:
         GroupFull: nothing was accepted.
     """
-    _check_room(engine, drafts)
-    for m in sorted(drafts, key=lambda m: m.id):
+    if any(m.options.group_max is not None for m in drafts):
+        _check_room(engine, drafts)
+    for m in sorted(drafts, key=_id):
         first = DELAYED if m.due > now else READY
         links = m.links
         if links is not None and links.depends_on:

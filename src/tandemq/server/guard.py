@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tandemq.commands.access import Auth
 from tandemq.commands.table import Request
-from tandemq.model.errors import RateLimited, Unauthenticated
+from tandemq.model.errors import Overloaded, RateLimited, Unauthenticated
 from tandemq.wires.bunqueue.session import Refusal
 
 if TYPE_CHECKING:
@@ -80,3 +80,14 @@ def gate(connection: Connection, item: Request | Refusal, now: int) -> None:
         raise Unauthenticated
     if refusal is not None:
         raise refusal.error
+
+
+def failed_login(connection: Connection, limit: int) -> None:
+    """Count a login that failed; with the last one that is allowed the connection ends.
+
+    Raises:
+        Overloaded: it was that one; ``limit`` 0 is none.
+    """
+    connection.failed_logins += 1
+    if limit and connection.failed_logins >= limit:
+        raise Overloaded(f"Too many failed logins ({limit}); connect again")

@@ -10,6 +10,11 @@ from tandemq.server.monitor import Durations
 WINDOW = 1.0  # s between samples of the counters
 
 
+def now_ms() -> int:
+    """Return the moment, in ms since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
 class Watch:
     """Notices when somebody sets the wall clock."""
 

@@ -26,7 +26,6 @@ from tandemq.engine.ids import Uuid7
 from tandemq.engine.timers import FAR
 from tandemq.model.errors import (
     BadCredentials,
-    Overloaded,
     StorageFailed,
     TandemqError,
 )
@@ -36,8 +35,8 @@ from tandemq.server.bounds import rules
 from tandemq.server.committer import Committer
 from tandemq.server.connections import Connection
 from tandemq.server.events import TOLD, Observers
-from tandemq.server.guard import Tokens, affordable, gate
-from tandemq.server.meter import Meter, Watch
+from tandemq.server.guard import Tokens, affordable, failed_login, gate
+from tandemq.server.meter import Meter, Watch, now_ms
 from tandemq.server.monitor import Monitor
 from tandemq.stores.base import Store, StoreFailed
 from tandemq.stores.rows import decode
@@ -50,10 +49,6 @@ PROBE = 1.0  # s between tries to write while writing does not work
 PROBE_FACT = "probe"
 
 Answer = tuple[Any, Any, Raw]  # a connection or who else is told, what, of which request
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Runtime:
@@ -211,7 +206,7 @@ class Runtime:
         try:
             reply = row.run(request, connection.call)
         except BadCredentials:
-            self._failed_login(connection)
+            failed_login(connection, self.settings.login_limit)
             raise
         if reply is LATER:
             connection.waiting += 1
@@ -222,12 +217,6 @@ class Runtime:
         else:
             connection.out.append(answer)
             self._touched[connection] = None
-
-    def _failed_login(self, connection: Connection) -> None:
-        connection.failed_logins += 1
-        limit = self.settings.login_limit
-        if limit and connection.failed_logins >= limit:
-            raise Overloaded(f"Too many failed logins ({limit}); connect again")
 
     @property
     def _unkept(self) -> bool:

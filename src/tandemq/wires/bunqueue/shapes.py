@@ -45,7 +45,7 @@ def job(m: Message) -> bytes:
 
 def job_at_rest(m: Message) -> bytes:
     """Encode a job that need not have run as workers would get it."""
-    return _HEAD + _fields(m)
+    return _unborn(m) if m.run is None else _HEAD + _fields(m)
 
 
 def job_read(m: Message) -> bytes:
@@ -120,6 +120,22 @@ _TOLD_NOTHING = b"".join(
     (b"\xa8progress\x00", b"\xafprogressMessage", NULL, b"\xaastacktrace", NULL, b"\xa8customId")
 )
 _names: dict[str, bytes] = {}
+
+
+def _unborn(m: Message) -> bytes:
+    """Encode what ``_fields`` would, for a job that has never been handed out."""
+    id, created, options = text(m.id), moment(m.created), m.options
+    return b"".join(
+        (
+            _HEAD, id, b"\xa5queue", _name(m.queue), b"\xa4name", _name(m.name),
+            b"\xa4data", m.body, b"\xa9createdAt", created,
+            b"\xa5runAt", created if m.due == m.created else moment(m.due),
+            b"\xa9startedAt\xc0\xabcompletedAt\xc0\xa8attempts\x00\xa8priority",
+            number(m.priority), b"\xaastallCount\x00\xadlastHeartbeat", created,
+            _TOLD_NOTHING, id if options.custom_id else NULL,
+            b"\xa8timeline\x91", _born(m, _IDLE), created[1:], _tail_of(m),
+        )
+    )  # fmt: skip
 
 
 def _first_run(m: Message, run: Run) -> bytes:
@@ -213,15 +229,37 @@ def _tail_of(m: Message) -> bytes:
     return tail if m.repeat is None else _repeating(m, tail)
 
 
+_POLICIES = {
+    None: "",
+    "fail": "failParentOnFailure",
+    "remove": "removeDependencyOnFailure",
+    "continue": "continueParentOnFailure",
+    "ignore": "ignoreDependencyOnFailure",
+}
+_POLICY = {
+    chosen: b"".join(
+        text(name) + (TRUE if policy == chosen else FALSE)
+        for policy, name in _POLICIES.items()
+        if name
+    )
+    for chosen in _POLICIES
+}
+
+
 def _family(links: Links) -> bytes:
     """Encode what ties a job to others; it stands at the end of the tail."""
-    values = {
-        "dependsOn": _ids(links.depends_on),
-        "childrenIds": _ids(links.children),
-        "parentId": NULL if links.parent is None else text(links.parent),
-    }
-    values |= {name: _flag(links.on_failure == policy) for name, policy in _POLICY.items()}
-    return b"".join(part for key, value in values.items() for part in (text(key), value))
+    parent = links.parent
+    return b"".join(
+        (
+            b"\xa9dependsOn",
+            _ids(links.depends_on) if links.depends_on else b"\x90",
+            b"\xabchildrenIds",
+            _ids(links.children) if links.children else b"\x90",
+            b"\xa8parentId",
+            NULL if parent is None else text(parent),
+            _POLICY[links.on_failure],
+        )
+    )
 
 
 def _ids(ids: tuple[str, ...]) -> bytes:
@@ -298,11 +336,5 @@ def _optional(value: float | None) -> bytes:
     return NULL if value is None else number(value)
 
 
-_POLICY = {
-    "failParentOnFailure": "fail",
-    "removeDependencyOnFailure": "remove",
-    "continueParentOnFailure": "continue",
-    "ignoreDependencyOnFailure": "ignore",
-}
 _NO_FAMILY = _family(Links())
 _PLAIN_TAIL = _encode_tail(DEFAULTS)
