@@ -136,9 +136,9 @@ def test_a_queue_that_does_not_exist_can_be_obliterated(engine: Engine) -> None:
 
 @pytest.mark.parametrize(("limit", "left"), [(None, {"READY": 3}), (2, {"READY": 2, "DELAYED": 1})])
 def test_promoting_takes_first_what_is_due_first(engine: Engine, limit, left) -> None:
-    put(engine, "late", delay=30)
-    put(engine, "soon", delay=10)
-    put(engine, "then", delay=20)
+    put(engine, "late", delay=30_000)
+    put(engine, "soon", delay=10_000)
+    put(engine, "then", delay=20_000)
     go(engine, bulk.promote(engine, "q", limit))
     assert where(engine) == left
 

@@ -1,4 +1,4 @@
-"""The page of pains names tests that exist, and every test of this folder's groups is on it."""
+"""The page of pains names tests that exist, and has a row for every report of its groups."""
 
 from __future__ import annotations
 
@@ -23,5 +23,6 @@ def test_every_test_that_the_page_names_exists() -> None:
 
 def test_every_report_of_a_covered_group_has_one_row() -> None:
     found = [int(number) for number in re.findall(r"^\| \[P(\d+)\]", PAGE, re.MULTILINE)]
-    covered = [*range(1, 27), *range(31, 37), 59, 60, 61, 67, 68, 81, 82]
-    assert found == covered
+    covered = {*range(1, 27), *range(31, 37), 59, 60, 61, 67, 68, 81, 82}
+    assert covered <= set(found)
+    assert len(found) == len(set(found)), "a report has two rows"

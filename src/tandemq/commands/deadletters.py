@@ -126,7 +126,7 @@ def get_dlq_stats(req: GetDlqStats, call: Call) -> Data:
     return Data({"stats": stats})
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, bulk=True)
 def retry_dlq(req: RetryDlq, call: Call) -> Answer | Later:
     """Let dead letters run again: one, the oldest ``count``, those that fit ``filter``, or all.
 

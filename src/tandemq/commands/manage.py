@@ -172,7 +172,7 @@ def change_priority(req: ChangePriority, call: Call) -> None:
         raise NotFound("Job not found or not in queue")
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, bulk=True)
 def update(req: Update, call: Call) -> None:
     """Replace the data of a job that is live or completed; it must be data that PUSH would take."""
     m, data = _maybe(call, req.id), bytes(req.data)

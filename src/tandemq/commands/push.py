@@ -21,7 +21,7 @@ from tandemq.commands.table import ABSENT, Permission, Request, command
 from tandemq.engine.publish import publish, publish_all
 from tandemq.engine.ties import check_all
 from tandemq.model import body
-from tandemq.model.errors import BadRequest, NotSupported
+from tandemq.model.errors import BadRequest
 from tandemq.model.message import DEFAULTS, Message, Options
 
 DATA_LIMIT = 10_485_760  # characters of the job's data as JSON
@@ -32,9 +32,7 @@ SHARED = 4096  # sets of options that are kept as one object for all jobs that a
 
 Yearly = Annotated[float, Meta(ge=0, le=check.YEAR)] | None
 Daily = Annotated[float, Meta(ge=0, le=check.DAY)] | None
-GroupId = Annotated[
-    str, Meta(min_length=1, max_length=check.GROUP_LENGTH, pattern=r"\A[^\x00]*\Z")
-]
+GroupId = Annotated[str, Meta(min_length=1, max_length=check.GROUP_LENGTH, pattern=r"\A[^\x00]*\Z")]
 GroupSize = Annotated[int, Meta(ge=1, le=check.SAFE)]
 
 

@@ -108,7 +108,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         int,
         about(
             "Pause after the first failed delivery; the n-th is n times as long.",
-            unit="ms", low=0, high=YEAR_MS,
+            unit="ms",
+            low=0,
+            high=YEAR_MS,
         ),
     ] = 1_000
     metrics_max_queues: Annotated[

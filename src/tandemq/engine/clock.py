@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from itertools import islice
 
-from tandemq.engine import admission, consume, deadletters, limits, schedules, settle, sweeps, watches
+from tandemq.engine import (
+    admission,
+    consume,
+    deadletters,
+    limits,
+    schedules,
+    settle,
+    sweeps,
+    watches,
+)
 from tandemq.engine.admission import Alarm
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine
@@ -12,8 +21,8 @@ from tandemq.engine.deadletters import Graveyard
 from tandemq.engine.endings import ended
 from tandemq.engine.finished import Finished
 from tandemq.engine.sweeps import Sweep
-from tandemq.engine.watches import Watch
 from tandemq.engine.tallies import Tallies
+from tandemq.engine.watches import Watch
 from tandemq.model.message import Message, State
 from tandemq.model.policy import deadline, expires, lease_of
 from tandemq.model.schedule import Schedule

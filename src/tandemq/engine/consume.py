@@ -6,8 +6,8 @@ from tandemq.engine import admission, watches
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine, end_run
 from tandemq.engine.endings import ended
-from tandemq.engine.overlap import dropped
 from tandemq.engine.lanes import Terms
+from tandemq.engine.overlap import dropped
 from tandemq.model.message import Message, State
 from tandemq.model.policy import INTERRUPTIONS, lease_of
 

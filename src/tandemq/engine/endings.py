@@ -5,17 +5,14 @@ Whatever ends a message, well or badly, calls ``ended`` after it has moved to DO
 
 from __future__ import annotations
 
-from tandemq.engine import flows
-from tandemq.engine import repeats
+from tandemq.engine import flows, repeats
 from tandemq.engine.core import Engine
 from tandemq.engine.deadletters import buried
 from tandemq.engine.watches import told
 from tandemq.model.message import Message, State
 
 
-def ended(
-    engine: Engine, m: Message, now: int, *, well: bool, parent_told: bool = True
-) -> None:
+def ended(engine: Engine, m: Message, now: int, *, well: bool, parent_told: bool = True) -> None:
     """Tell of an end: ``well`` if the message was completed, whether or not it is kept.
 
     ``parent_told`` is False where an operator took a message away: its parent goes on waiting for

@@ -79,9 +79,7 @@ def _check_room(engine: Engine, q: Queue, m: Message) -> None:
             raise GroupFull(group, most)
 
 
-def accept(
-    engine: Engine, q: Queue, m: Message, now: int, fresh: Collection[str] = ()
-) -> Message:
+def accept(engine: Engine, q: Queue, m: Message, now: int, fresh: Collection[str] = ()) -> Message:
     """Accept a draft, or return the message that stands for it; who calls lets its queue match.
 
     ``fresh`` are the ids of all drafts that are published together, whatever their order.

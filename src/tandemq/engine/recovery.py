@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tandemq.engine import sweeps
+from tandemq.engine.consume import release
 from tandemq.engine.core import Engine, end_run
 from tandemq.engine.deadletters import remember_try, restored
 from tandemq.engine.overlap import dropped
@@ -54,12 +55,17 @@ def show_last_start(m: Message) -> None:
 
 
 def roll_back(
-    engine: Engine, touched: Iterable[Message], stored: Iterable[Message], now: int
+    engine: Engine,
+    touched: Iterable[Message],
+    stored: Iterable[Message],
+    now: int,
+    lost: Callable[[int], bool] = lambda conn: False,
 ) -> None:
     """Replace messages by what the store knows of them.
 
     ``touched`` are all that changed since the last stored batch, ``stored`` those of them that
     the store holds. All go before any comes back, since a new message may bear an old one's id.
+    Leases of connections that are ``lost`` meanwhile are given back at once.
     """
     gens: dict[int, int] = {}
     for m in touched:
@@ -69,6 +75,8 @@ def roll_back(
     for m in back:
         m.gen = gens[m.seq]  # newer than any entry that the old record has left behind
         engine.admit(m)
+        if m.lease is not None and m.lease.conn is not None and lost(m.lease.conn):
+            release(engine, m, now)
     engine.finished.sort()
     sweeps.fail_all(engine, "what this command had done could not be stored")
     for name in dict.fromkeys(m.queue for m in back):

@@ -246,7 +246,9 @@ def _strike(engine: Engine, m: Message, run: Run, now: int, what: str, out_of_st
     elif limit > 0 and run.stalls >= limit:
         run.error, cause = out_of_stalls, "stalled"
     if engine.listening:
-        _tell_of_strike(engine, m, run, now, with_data=what == "Job stalled", last=cause is not None)
+        _tell_of_strike(
+            engine, m, run, now, with_data=what == "Job stalled", last=cause is not None
+        )
     if cause is None:
         remember_try(run, Try(m.attempts, run.started, now, "stalled", what))
         return True

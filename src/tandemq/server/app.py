@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 from tandemq.config import BadSetting, Settings
 from tandemq.config.settings import tokens_from
@@ -64,7 +65,7 @@ async def _main(settings: Settings) -> int:
                     kept = _kept(settings, len(runtime.engine.messages))
                     shown = banner(settings, port, None, certificate is not None, kept)
                     print(shown, flush=True)
-                    await stop.asked.wait()
+                    await _told_to_stop(runtime, stop)
                     log.info("stopping")
             await _settle_down(runtime, stop)
     log.info("stopped")
@@ -87,9 +88,7 @@ def opened(settings: Settings) -> Iterator[Store]:
 @asynccontextmanager
 async def running(settings: Settings, store: Store) -> AsyncIterator[Runtime]:
     """The part that owns the engine; it keeps everything that was accepted before it ends."""
-    sys.setswitchinterval(
-        0.001
-    )  # the writer thread must get its turns (study: commits on a thread)
+    sys.setswitchinterval(0.001)  # s; the writer thread must get its turns
     runtime = Runtime(settings, store)
     gc.disable()  # a collection over a million fresh messages would only find them alive
     runtime.start()
@@ -119,6 +118,20 @@ async def listening(runtime: Runtime, certificate: ServerCertificate | None) -> 
         server.close()
 
 
+async def _told_to_stop(runtime: Runtime, stop: _Stop) -> None:
+    """Wait for a signal.
+
+    Raises:
+        StoreFailed: the store can be neither written nor read, so that going on would lose data.
+    """
+    asked = asyncio.ensure_future(stop.asked.wait())
+    either: list[asyncio.Future[Any]] = [asked, runtime.broken]
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if runtime.broken.done():
+        asked.cancel()
+        raise runtime.broken.result()
+
+
 async def _settle_down(runtime: Runtime, stop: _Stop) -> None:
     """Wait until nothing is leased any more, but not for ever, and not if told twice."""
     runtime.wind_down()
@@ -140,6 +153,7 @@ class _Stop:
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, self._signalled)
+        loop.add_signal_handler(signal.SIGHUP, lambda: None)  # too early or too late to reload
 
     def _signalled(self) -> None:
         (self.at_once if self.asked.is_set() else self.asked).set()
@@ -149,11 +163,13 @@ class _Stop:
 def _reloading(runtime: Runtime, certificate: ServerCertificate | None) -> Iterator[None]:
     """Read certificate and tokens again on SIGHUP; what is bad changes nothing."""
 
+    path = runtime.settings.token_file
+    from_file = path is not None and runtime.settings.tokens == tokens_from(path)
+
     def reload() -> None:
         if certificate is not None:
             certificate.reload()
-        path = runtime.settings.token_file
-        if path is not None:
+        if path is not None and from_file:
             try:
                 runtime.tokens.replace(tokens_from(path))
             except BadSetting as problem:
@@ -164,7 +180,7 @@ def _reloading(runtime: Runtime, certificate: ServerCertificate | None) -> Itera
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGHUP)
+        loop.add_signal_handler(signal.SIGHUP, lambda: None)
 
 
 def _kept(settings: Settings, count: int) -> str:

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import os
 import random
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,6 +80,7 @@ class Runtime:
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
         self._next_id = 0
+        self.broken: asyncio.Future[StoreFailed] = self.loop.create_future()
         self.observers = Observers(self)
         self.monitor = Monitor(self)
 
@@ -119,7 +119,7 @@ class Runtime:
         self.engine.tallies.flush(self.engine)
         self._end_turn()
         await self.observers.deliveries.close()
-        if self._committer is not None:
+        if self._committer is not None and not self.broken.done():
             await self._committer.close()
         for connection in list(self.connections.values()):
             connection.close()
@@ -254,6 +254,8 @@ class Runtime:
     def _end_turn(self) -> None:
         self._turning = False
         outcome = self.engine.take()
+        if self.broken.done():
+            return  # memory is ahead of the store for good: nothing of it is told or kept
         for effect in outcome.effects:
             self._serve(effect)
         held, self._held = self._held, []
@@ -343,7 +345,8 @@ class Runtime:
             kept = self.store.fetch_facts(keys | set(outcome.facts))
         except StoreFailed as exc:
             log.critical("the store can be neither written nor read: %s", exc)
-            raise
+            self.broken.set_result(exc)  # memory is ahead of it for good: the process must end
+            return
         if self._failed is None:
             log.error("the store cannot be written: %s", failure)
             self._failed_at = now_ms()
@@ -351,7 +354,13 @@ class Runtime:
         for effect in outcome.effects:
             self._serve(effect)
         held, self._held = held + self._held, []  # what was just handed out is taken back too
-        recovery.roll_back(self.engine, touched.values(), map(decode, rows), now_ms())
+        recovery.roll_back(
+            self.engine,
+            touched.values(),
+            map(decode, rows),
+            now_ms(),
+            lost=lambda conn: conn not in self.connections,
+        )
         for key in keys | set(outcome.facts):
             self._restore(key, kept.get(key))
         refused = StorageFailed(str(failure))
