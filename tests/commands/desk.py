@@ -14,14 +14,13 @@ from typing import Any
 import msgpack
 from tests.support.wire import UNDEFINED, frame, wire_form
 
-from tandemq.commands.call import LATER, Call, Pulled
+from tandemq.commands.call import LATER, Call
 from tandemq.commands.table import BY_REQUEST
 from tandemq.engine import clock, consume
 from tandemq.engine.core import Engine
 from tandemq.engine.ids import Uuid7
 from tandemq.model.body import holds_wide_integer
 from tandemq.model.errors import TandemqError
-from tandemq.model.outcome import Late
 from tandemq.wires.bunqueue import session
 from tandemq.wires.bunqueue.session import Refusal, Session
 
@@ -153,12 +152,7 @@ class Desk:
     def told(self) -> Iterator[tuple[int, Answer]]:
         """What was said since the last look to those whose answers came later."""
         for effect in self.engine.take().effects:
-            if isinstance(effect, Late):
-                said = self._session.answer_or_refuse(effect.reply, effect.req)
-            else:
-                req, many, owned = effect.req
-                said = self._session.answer(Pulled(effect.messages, many, owned), req)
-            yield effect.conn, shown(said[4:])
+            yield effect.conn, shown(self._session.late(effect)[0][4:])
 
     def later(self, ms: int) -> None:
         """Time passes, and what is due is done."""

@@ -44,3 +44,9 @@ def test_the_state_of_the_store(desk: Desk) -> None:
     desk.host.failed = "no space"
     shown = {"diskFull": True, "error": "no space", "since": NOW}
     assert desk.do("StorageStatus") == {"data": shown}
+
+
+def test_compacting_changes_nothing_that_can_be_seen(desk: Desk) -> None:
+    id = desk.push()
+    assert desk.do("CompactMemory") == {}
+    assert desk.state(id) == "waiting"

@@ -152,3 +152,24 @@ def test_a_line_that_cannot_be_kept_is_refused(desk: Desk) -> None:
     body = packed("AddLog", id=id, message="X")
     odd = shown(desk.hand_in(body.replace(b"\xa1X", b"\xc1")))
     assert odd == {"ok": False, "error": "message and level must be values that can be kept"}
+
+
+def test_a_log_is_shortened_to_its_newest_lines(desk: Desk) -> None:
+    id = desk.push()
+    for message in "abc":
+        desk.do("AddLog", id=id, message=message)
+    assert desk.do("ClearLogs", id=id, keepLogs=2) == {}
+    logs = desk.do("GetLogs", id=id)["data"]
+    assert [line["message"] for line in logs["logs"]] == ["b", "c"]
+    assert desk.do("ClearLogs", id=id) == {}
+    assert desk.do("GetLogs", id=id)["data"] == {"logs": [], "count": 0}
+    for unknown in ("missing", None, 5):
+        assert desk.do("ClearLogs", id=unknown) == {}
+
+
+def test_lines_are_counted_from_the_end_too(desk: Desk) -> None:
+    id = desk.push()
+    for message in "abc":
+        desk.do("AddLog", id=id, message=message)
+    logs = desk.do("GetLogs", id=id, start=-1)["data"]
+    assert [line["message"] for line in logs["logs"]] == ["c"]

@@ -177,3 +177,23 @@ def test_a_result_is_that_of_a_completed_job(desk: Desk) -> None:
     assert desk.do("GetResult", id=id) == {"id": id}
     desk.do("ACK", id=id, token=token, result=[1])
     assert desk.do("GetResult", id=id) == {"id": id, "result": [1]}
+
+
+def test_priorities_are_counted_over_what_waits(desk: Desk) -> None:
+    for priority in (0, 1, 1, -2):
+        desk.push(priority=priority)
+    desk.push(priority=9, delay=60_000)
+    desk.active("q", priority=50)
+    counts = desk.do("GetCountsPerPriority", queue="q")
+    assert counts == {"queue": "q", "counts": {"-2": 1, "0": 1, "1": 2, "9": 1}}
+    assert desk.do("GetCountsPerPriority", queue="x") == {"queue": "x", "counts": {}}
+
+
+def test_priorities_are_counted_right_after_every_kind_of_leaving(desk: Desk) -> None:
+    ids = [desk.push(priority=priority) for priority in (3, 3, 3, 0)]
+    desk.do("Cancel", id=ids[0])
+    desk.do("ChangeDelay", id=ids[1], delay=5_000)
+    desk.do("ChangePriority", id=ids[3], priority=7)
+    desk.pull()
+    counts = desk.do("GetCountsPerPriority", queue="q")["counts"]
+    assert counts == {"3": 2}

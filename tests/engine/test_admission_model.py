@@ -302,7 +302,7 @@ class Both:
             assert plain.next(pull.terms, self.now) is None, "somebody waits for what he could have"
         states = {j.seq: j.state for j in plain.jobs}
         assert {m.seq: m.state for m in engine.messages.values() if m.run is None or
-                m.run.cause is None and m.state is not State.DONE} == states  # fmt: skip
+                (m.run.cause is None and m.state is not State.DONE)} == states  # fmt: skip
         q = engine.queues.get(QUEUE)
         if q is None:
             assert not plain.jobs

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from tests.engine.making import NOW, hold, make_engine, put, token_of
 
-from tandemq.engine import publish, settle
+from tandemq.engine import facts, publish, settle, trees
 from tandemq.engine.core import Engine
-from tandemq.engine.dependents import Dependents
-from tandemq.model.message import Links, Message, State
+from tandemq.engine.dependents import WIDE, Dependents
+from tandemq.engine.recovery import roll_back
+from tandemq.model.message import Links, Message, Options, State
+from tandemq.model.outcome import Outcome
+from tandemq.stores.base import Row
+from tandemq.stores.rows import decode, encode_head
 
 
 def waits(engine: Engine, *ids: str, **links: object) -> Message:
@@ -79,3 +83,143 @@ def test_a_completed_parent_is_not_rewritten_for_a_child_that_goes() -> None:
     engine.take()
     engine.forget(child)
     assert parent.seq not in engine.take().changed
+
+
+# -- wide families -------------------------------------------------------------------------------
+
+COUNT = WIDE + 2
+
+
+class Disk:
+    """What a store would hold: rows by seq, and facts."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Row] = {}
+        self.facts: dict[str, bytes] = {}
+
+    def keep(self, outcome: Outcome) -> None:
+        for seq, m in outcome.changed.items():
+            if m.state is State.GONE:
+                self.rows.pop(seq, None)
+            else:
+                self.rows[seq] = Row(seq, encode_head(m), m.body)
+        for key, value in outcome.facts.items():
+            if value is None:
+                self.facts.pop(key, None)
+            else:
+                self.facts[key] = value
+
+    def load(self) -> Engine:
+        engine = make_engine()
+        for _, row in sorted(self.rows.items()):
+            engine.admit(decode(row))
+        for key, value in self.facts.items():
+            facts.restore(engine, key, value)
+        return engine
+
+    def undo(self, engine: Engine, outcome: Outcome) -> None:
+        back = [self.rows[seq] for seq in outcome.changed if seq in self.rows]
+        roll_back(engine, outcome.changed.values(), map(decode, back), NOW)
+        for key in outcome.facts:
+            facts.restore(engine, key, self.facts.get(key))
+
+
+def wide_family(engine: Engine, **options: bool) -> Message:
+    ids = tuple(f"c{n:03}" for n in range(COUNT))
+    parent = publish.draft("p", "job", b"\x80", NOW, id="parent")
+    parent.links = Links(None, ids, ids)
+    children = [
+        publish.draft("q", "job", b"\x80", NOW, options=Options(**options), id=id) for id in ids
+    ]
+    for m in children:
+        m.links = Links("parent")
+    trees.publish_flow(engine, [parent, *children], NOW)
+    return parent
+
+
+def complete(engine: Engine, count: int = 1) -> None:
+    for _ in range(count):
+        m = hold(engine)
+        settle.ack(engine, m.id, token_of(m), NOW, b"\x07")
+
+
+def test_the_row_of_a_wide_parent_is_not_written_for_each_child() -> None:
+    engine = make_engine()
+    parent = wide_family(engine, remove_on_complete=True)
+    engine.take()
+    complete(engine)
+    outcome = engine.take()
+    assert parent.seq not in outcome.changed
+    assert list(outcome.facts) == [f"kid/{parent.seq}/c000"]
+
+
+def test_a_wide_parent_leaves_no_facts_behind() -> None:
+    engine, disk = make_engine(), Disk()
+    parent = wide_family(engine, remove_on_complete=True)
+    for _ in range(COUNT):
+        complete(engine)
+        disk.keep(engine.take())
+    assert parent.state is State.READY
+    assert disk.facts == {}
+    again = disk.load().messages["parent"]
+    assert again.links is not None
+    assert len(again.links.values) == COUNT
+
+
+def test_a_wide_family_survives_a_restart() -> None:
+    engine, disk = make_engine(), Disk()
+    wide_family(engine, remove_on_complete=True)
+    complete(engine, 40)
+    disk.keep(engine.take())
+    engine = disk.load()
+    parent = engine.messages["parent"]
+    assert parent.links is not None
+    assert len(parent.links.open) == COUNT - 40
+    assert len(parent.links.values) == 40
+    complete(engine, COUNT - 40)
+    assert parent.state is State.READY
+
+
+def test_an_undone_end_is_waited_for_again() -> None:
+    engine, disk = make_engine(), Disk()
+    wide_family(engine, remove_on_complete=True)
+    complete(engine, 3)
+    disk.keep(engine.take())
+    complete(engine, 2)
+    disk.undo(engine, engine.take())
+    parent = engine.messages["parent"]
+    assert parent.links is not None
+    assert len(parent.links.open) == COUNT - 3
+    assert set(parent.links.values) == {"c000", "c001", "c002"}
+    complete(engine, COUNT - 3)
+    assert parent.state is State.READY
+
+
+def test_an_undone_release_brings_back_what_was_known() -> None:
+    engine, disk = make_engine(), Disk()
+    wide_family(engine, remove_on_complete=True)
+    complete(engine, COUNT - 1)
+    disk.keep(engine.take())
+    complete(engine)
+    assert engine.messages["parent"].state is State.READY
+    disk.undo(engine, engine.take())
+    parent = engine.messages["parent"]
+    assert parent.links is not None
+    assert (parent.state, parent.links.open) == (State.PARKED, (f"c{COUNT - 1:03}",))
+    assert len(parent.links.values) == COUNT - 1
+    complete(engine)
+    assert parent.state is State.READY
+    assert len(parent.links.values) == COUNT
+
+
+def test_an_undone_change_of_the_parent_forgets_no_child() -> None:
+    engine, disk = make_engine(), Disk()
+    parent = wide_family(engine, remove_on_complete=True)
+    complete(engine, 5)
+    disk.keep(engine.take())
+    engine.touched(parent)
+    disk.undo(engine, engine.take())
+    parent = engine.messages["parent"]
+    assert parent.links is not None
+    assert len(parent.links.open) == COUNT - 5
+    assert len(parent.links.values) == 5

@@ -91,3 +91,18 @@ def test_a_log_goes_with_its_message_unless_that_was_removed_on_completion(remov
     if not removed:
         put(engine, "m")  # a new life under the same id
         assert engine.logs.of("m") == []
+
+
+def test_only_the_newest_lines_are_kept_when_asked() -> None:
+    engine = make_engine()
+    for line in (b"aa", b"bbb", b"c"):
+        engine.logs.add(engine, "m", line)
+    engine.logs.keep(engine, "m", 5)
+    assert engine.logs.of("m") == [b"aa", b"bbb", b"c"]
+    engine.logs.keep(engine, "m", 2)
+    assert engine.logs.of("m") == [b"bbb", b"c"]
+    assert engine.logs.size_bytes == 4
+    engine.take()
+    engine.logs.keep(engine, "m", 0)
+    assert engine.take().facts == {"log/m": None}
+    assert engine.logs.size_bytes == 0

@@ -150,3 +150,41 @@ def test_an_emptied_priority_leaves_nothing_behind() -> None:
     assert [m.priority for m in iter(ready.pop, None)] == list(range(99, -1, -1))
     assert ready._lanes == {}
     assert ready._order == []
+
+
+def test_priorities_are_counted_without_looking_at_every_message() -> None:
+    order = Ready()
+    messages = [Message("", "q", "n", b"", seq, 0, 0, priority=seq % 3) for seq in range(9)]
+    for m in messages:
+        order.push(m)
+    assert order.priorities() == {0: 3, 1: 3, 2: 3}
+    order.left(messages[0])
+    messages[0].gen += 1
+    order.pop()
+    assert order.priorities() == {0: 2, 1: 3, 2: 2}
+
+
+def test_all_that_is_ready_can_be_noted_down_while_it_leaves() -> None:
+    order = Ready()
+    messages = [Message("", "q", "n", b"", seq, 0, 0, priority=seq % 2) for seq in range(4)]
+    for m in messages:
+        order.push(m)
+    seen = []
+    for m in order.all():
+        seen.append(m.seq)
+        order.left(m)
+        m.gen += 1
+    assert seen == [1, 3, 0, 2]
+    assert len(order) == 0
+    assert order.pop() is None
+
+
+def test_a_queue_that_is_emptied_from_its_front_keeps_no_stale_entries() -> None:
+    order = Ready()
+    messages = [Message("", "q", "n", b"", seq, 0, 0) for seq in range(1, 101)]
+    for m in messages:
+        order.push(m)
+    for m in messages:
+        order.left(m)
+        m.gen += 1
+    assert sum(len(lane.line) for lane in order._lanes.values()) <= 1

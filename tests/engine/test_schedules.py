@@ -228,6 +228,19 @@ def test_a_change_of_the_moments_plans_anew(machine: Machine) -> None:
     assert minutes(machine) == [1]
 
 
+def test_a_schedule_that_is_deleted_and_added_again_finds_the_run_it_has_left(
+    machine: Machine,
+) -> None:
+    add(machine, immediately=True)
+    machine.pass_time(MIDNIGHT)
+    m = hold(machine.engine, now=machine.now)
+    schedules.delete(machine.engine, "s")
+    assert add(machine, immediately=True).last_job == m.id
+    settle.fail(machine.engine, m.id, token_of(m), machine.now)
+    machine.pass_time(MIDNIGHT)
+    assert machine.jobs() == [m]
+
+
 def test_a_program_that_adds_its_schedule_at_every_start_does_not_put_it_off(
     machine: Machine,
 ) -> None:

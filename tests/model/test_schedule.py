@@ -43,6 +43,11 @@ def test_a_key_of_ones_own_is_kept_and_decides_alone() -> None:
     assert options_of(s).unique_key == "mine"
 
 
+def test_a_run_that_may_not_overlap_keeps_its_key_through_its_tries() -> None:
+    assert options_of(make()).dedup_keep
+    assert not options_of(make(job={"unique_key": "mine"})).dedup_keep
+
+
 def test_options_of_a_later_version_are_left_out() -> None:
     assert options_of(make(job={"max_attempts": 7, "unheard_of": 1})).max_attempts == 7
 

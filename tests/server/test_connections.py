@@ -23,7 +23,7 @@ async def test_a_frame_that_is_never_finished_ends_the_connection() -> None:
         peer.send_raw(PING[:3])
         await peer.closed()
         assert peer.transport.aborted
-        assert not server.connections
+        await until(lambda: not server.connections, "the server to forget it")
 
 
 async def test_dribbling_does_not_prolong_the_time_of_a_frame() -> None:

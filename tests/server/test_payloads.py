@@ -70,6 +70,10 @@ def test_data_that_cannot_be_written_are_null() -> None:
     assert told(data=b"\xa2\xff\xfe")["data"] is None
 
 
+def test_half_of_a_surrogate_pair_becomes_a_question_mark() -> None:
+    assert told("failed", error="a\ud800")["error"] == "a?"
+
+
 async def test_large_data_are_turned_in_a_thread() -> None:
     event = Event("completed", "q", "id-1", NOW, {"data": msgpack.packb("x" * LARGE)})
     assert await payload(event) == encoded(event)

@@ -230,13 +230,11 @@ def _backoff(value: Any) -> tuple[float | None, str | None]:
 def _uniqueness(req: Cron) -> dict[str, Any]:
     key, dedup = check.text(req.unique_key) or None, req.dedup
     dedup = dedup if isinstance(dedup, dict) else {}
-    own = key is None and req.prevent_overlap is not False
     return {
         "unique_key": key,
         "dedup_ttl": check.loose_number(dedup.get("ttl")),
         "dedup_extend": dedup.get("extend") is True or None,
         "dedup_replace": dedup.get("replace") is True or None,
-        "dedup_keep": own or None,  # a run that is tried again is still the one that runs
     }
 
 

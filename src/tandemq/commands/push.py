@@ -138,7 +138,7 @@ def draft(job: Job, queue: str, now: int) -> Message:
     """Check what a job holds and make a message of it; its numbers are good already.
 
     Raises:
-        BadRequest, NotSupported
+        BadRequest
     """
     data = bytes(job.data)
     if len(data) * 6 > DATA_LIMIT:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from tandemq.config.fields import BadSetting, about, fields_of
-from tandemq.model.webhook_url import Network
 
 Durability = Literal["memory", "buffered", "commit", "sync"]
 Loop = Literal["auto", "uvloop", "asyncio"]
@@ -150,7 +149,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return False
 
     @property
-    def webhook_networks(self) -> tuple[Network, ...]:
+    def webhook_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
         """The networks of ``webhook_allow``; an entry may name several, with commas between."""
         texts = (part.strip() for entry in self.webhook_allow for part in entry.split(","))
         return tuple(ip_network(text, strict=False) for text in texts if text)

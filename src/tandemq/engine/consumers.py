@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,27 +40,21 @@ class Consumer:
         return not (self.closed or self.stalled) and len(self.held) < self.prefetch
 
 
-class Ring:
+class Ring(OrderedDict[Consumer, None]):
     """Consumers in turn: pulls first come first served, subscriptions round robin.
 
     Both orders are the same row: a served pull leaves, a served subscription goes to the back.
     """
 
-    __slots__ = ("_row", "_terms", "choosy")
+    __slots__ = ("_terms", "choosy")
 
     def __init__(self) -> None:
-        self._row: OrderedDict[Consumer, None] = OrderedDict()
+        super().__init__()
         self._terms: dict[Terms, int] = {}  # and how many consumers have them
         self.choosy = 0  # consumers with terms
 
-    def __len__(self) -> int:
-        return len(self._row)
-
-    def __iter__(self) -> Iterator[Consumer]:
-        return iter(self._row)
-
     def add(self, c: Consumer) -> None:
-        self._row[c] = None
+        self[c] = None
         if c.terms is not None:
             self._terms[c.terms] = self._terms.get(c.terms, 0) + 1
             self.choosy += 1
@@ -69,23 +62,23 @@ class Ring:
     def drop(self, c: Consumer) -> None:
         c.closed = True
         c.gen += 1
-        if c.terms is not None and c in self._row:
+        if c.terms is not None and c in self:
             self.choosy -= 1
             left = self._terms[c.terms] = self._terms[c.terms] - 1
             if not left:
                 del self._terms[c.terms]
-        self._row.pop(c, None)
+        self.pop(c, None)
 
     def first(self) -> Consumer | None:
         """Return the willing consumer whose turn it is; None when nobody is willing."""
-        return next((c for c in self._row if c.willing), None)
+        return next((c for c in self if c.willing), None)
 
     def willing(self, refused: set[Terms | None]) -> Consumer | None:
         """Return the first willing consumer whose terms are not among ``refused``."""
-        if (None in refused or len(self._row) == self.choosy) and refused >= self._terms.keys():
+        if (None in refused or len(self) == self.choosy) and refused >= self._terms.keys():
             return None  # however many there are, none of them needs a look
-        return next((c for c in self._row if c.willing and c.terms not in refused), None)
+        return next((c for c in self if c.willing and c.terms not in refused), None)
 
     def served(self, c: Consumer) -> None:
         """``c`` had its turn: send it to the back."""
-        self._row.move_to_end(c)
+        self.move_to_end(c)

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from tandemq.engine.sweeps import Sweep
     from tandemq.engine.watches import Watch
 
-NEW, READY, LEASED, DONE, GONE = (
+NEW, PARKED, READY, LEASED, DONE, GONE = (
     State.NEW,
+    State.PARKED,
     State.READY,
     State.LEASED,
     State.DONE,
@@ -119,6 +120,8 @@ class Engine:
         move(m, verb, to)
         if m.options.unique_key is not None:
             self.keyring.moved(self, m, before)
+        if before is PARKED:
+            self.dependents.left(self, m)
         if to is GONE:
             self._changed[m.seq] = m
             if self.messages.get(m.id) is m:

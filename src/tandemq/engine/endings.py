@@ -18,6 +18,10 @@ def ended(engine: Engine, m: Message, now: int, *, well: bool, parent_told: bool
     ``parent_told`` is False where an operator took a message away: its parent goes on waiting for
     it, whatever the policy for failed children says (bunqueue quirk 52).
     """
+    q = engine.queues.get(m.queue)
+    waited = engine.watches or engine.dependents.waiting or (q is not None and q.ring)
+    if not waited and m.repeat is None and m.state is State.DONE:
+        return  # nearly always: nobody waits for anything
     _tell(engine, m, now, well=well)
     if engine.dependents.waiting or m.state is State.GONE:
         for parent in flows.settle(engine, m, now, well=well, parent_told=parent_told):

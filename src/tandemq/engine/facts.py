@@ -19,6 +19,8 @@ def restore(engine: Engine, key: str, value: bytes | None, now: int | None = Non
         control.restore(engine, name, value)
     elif kind == "log":
         engine.logs.restore(name, value)
+    elif kind == "kid":
+        engine.dependents.restore(engine, name, value)
     elif kind == "key":
         engine.keyring.restore(key, value)
     elif kind == "group":

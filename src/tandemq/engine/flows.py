@@ -106,6 +106,7 @@ def _fail(engine: Engine, child: Message, now: int) -> Message | None:
         if links.on_failure == IGNORE:
             parent.links.ignored[f"{child.queue}:{child.id}"] = error
         parent.links.depends_on = _without(parent.links.depends_on, child.id)
+        engine.touched(parent)
         satisfy(engine, parent, child.id, now)
     return None
 
@@ -133,9 +134,10 @@ def satisfy(engine: Engine, waiter: Message, id: str, now: int) -> None:
     links = waiter.links
     assert links is not None, "what waits has links"
     engine.dependents.pull(id, waiter)
-    links.open = _without(links.open, id)
-    if links.open or waiter.state is not PARKED:
-        engine.touched(waiter)
+    at = links.open.index(id)
+    links.open = links.open[:at] + links.open[at + 1 :]
+    if links.open:
+        engine.dependents.keep(engine, waiter, id)
     else:
         release(engine, waiter, now)
 
@@ -158,12 +160,7 @@ def note(m: Message, state: State, now: int) -> None:
 
 
 def _without(ids: tuple[str, ...], id: str) -> tuple[str, ...]:
-    """Return ids without one of them; a parent may have ten thousand children."""
-    if id not in ids:
-        return ids
-    at = ids.index(id)
-    rest = ids[:at] + ids[at + 1 :]
-    return _without(rest, id) if id in rest else rest
+    return tuple(other for other in ids if other != id) if id in ids else ids
 
 
 # -- results of children -------------------------------------------------------------------------

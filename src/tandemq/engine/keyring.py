@@ -113,9 +113,10 @@ class Keyring:
         elif before is DONE or before is DEAD:
             if held is None:
                 self.put(engine, name, Holder(m.id))
-        elif before is LEASED and m.state is not PARKED and held is not None and held.id == m.id:
-            if engine.granting and held.next is None and not keeps(m.options):
-                self.put(engine, name, None)
+        elif before is LEASED and m.state is not PARKED and engine.granting:
+            if held is None or held.id != m.id or held.next is not None or keeps(m.options):
+                return
+            self.put(engine, name, None)
 
     def _ended(self, engine: Engine, m: Message, name: str, held: Holder | None) -> None:
         if held is None:

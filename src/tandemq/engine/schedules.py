@@ -45,8 +45,9 @@ def upsert(
         new.executions, new.last_job = known.executions, known.last_job
         planned = known.next if known.same_moments(new) else planned
         known.gen += 1  # its timer is none of the new one's
-    elif immediately:
-        planned = now
+    else:
+        planned = now if immediately else planned
+        new.last_job = _left_behind(engine, new, now)
     if restart:
         _drop_waiting(engine, new, now)
     assert planned is not None, "a pattern that never matches is refused when it is read"
@@ -147,6 +148,14 @@ def _worked(engine: Engine, queue: str, now: int) -> bool:
         for w in workers.listed(now)
         if workers.status(w, now) == ACTIVE
     )
+
+
+def _left_behind(engine: Engine, s: Schedule, now: int) -> str | None:
+    """Return the run that a deleted schedule of this name has left, if it has not ended."""
+    if not s.exclusive or s.key is None:
+        return None
+    holder = engine.keyring.holder(engine, s.queue, s.key, now)
+    return None if holder is None else holder.id
 
 
 def _drop_waiting(engine: Engine, s: Schedule, now: int) -> None:

@@ -84,6 +84,8 @@ def options_of(s: Schedule) -> Options:
     known["unique_key"] = s.key
     if known == {"unique_key": None}:
         return DEFAULTS
+    if s.exclusive:  # a run that is tried again is still the one that runs
+        known["dedup_keep"] = True
     return Options(**known)
 
 

@@ -35,8 +35,8 @@ def encoded(event: Event) -> bytes:
     body: dict[str, Any] = {
         "event": EVENTS[event.type],
         "timestamp": event.at,
-        "jobId": event.id,
-        "queue": event.queue,
+        "jobId": _readable(event.id),
+        "queue": _readable(event.queue),
     }
     fields = event.fields
     if event.type == "progress":
@@ -45,10 +45,16 @@ def encoded(event: Event) -> bytes:
         data = _plain(_value(fields.get("data")))
         if data is not _UNDEFINED:
             body["data"] = data
-        error = fields.get("error")
-        return _encode(body if error is None else {**body, "error": error})
+        if (error := fields.get("error")) is not None:
+            body["error"] = _readable(error)
+        return _encode(body)
     except (msgspec.DecodeError, TypeError, ValueError, RecursionError):
         return _encode({**body, "data": None})
+
+
+def _readable(text: str) -> str:
+    """Return a text without halves of surrogate pairs, which UTF-8 cannot say."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _value(data: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from tandemq.commands.call import LATER, Pulled
+from tandemq.commands.call import LATER
 from tandemq.commands.table import BY_REQUEST, Request
 from tandemq.config import Settings
 from tandemq.engine import clock, consume, facts, recovery
@@ -276,17 +276,8 @@ class Runtime:
         if connection is None:
             return
         connection.waiting -= 1
-        if isinstance(effect, Late):
-            answer, req_id = (
-                connection.session.answer_or_refuse(effect.reply, effect.req),
-                effect.req,
-            )
-            wait = self._committer is not None and (self._patient or self._failed is not None)
-        else:
-            (req_id, many, owned), messages = effect.req, effect.messages
-            answer = connection.session.answer(Pulled(messages, many, owned), req_id)
-            wait = self._failed is not None and bool(messages)
-        if wait:
+        answer, req_id = connection.session.late(effect)
+        if self._failed is not None or (self._patient and isinstance(effect, Late)):
             self._held.append((connection, answer, req_id))
         else:
             self._say(connection, answer)

@@ -75,6 +75,7 @@ class Deliveries:
         self._making = asyncio.Lock()
         self.waiting = 0
         self.dropped = 0  # refused because too many waited
+        self._closed = False
 
     def check_client(self) -> None:
         """Say so if nothing can be delivered for want of an HTTP client."""
@@ -83,6 +84,8 @@ class Deliveries:
 
     def offer(self, hook: Webhook, event: Event) -> None:
         """Deliver an event when its turn comes; it is counted as failed if too many wait."""
+        if self._closed:
+            return
         line = self._lines.setdefault(hook.id, Line())
         if len(line.waiting) >= LINE or self.waiting >= IN_ALL:
             self.dropped += 1
@@ -100,6 +103,7 @@ class Deliveries:
 
     async def close(self) -> None:
         """Give what runs a moment to end; what waits is given up."""
+        self._closed = True
         for line in self._lines.values():
             line.waiting.clear()
         if self._tasks:

@@ -40,6 +40,13 @@ def test_a_field_that_is_none_is_undefined_and_one_inside_data_is_null() -> None
     assert shown(body)["event"]["data"] == {"progress": 5, "message": None}
 
 
+def test_half_of_a_surrogate_pair_does_not_stop_a_frame() -> None:
+    half = "\ud800"
+    body = framed("progress", error=half, data={"message": half})
+    told = msgpack.unpackb(body, unicode_errors="surrogatepass")["event"]
+    assert (told["error"], told["data"]) == (half, {"message": half})
+
+
 def test_no_number_is_wider_than_a_javascript_peer_can_read() -> None:
     assert not holds_wide_integer(framed("delayed", delay=2**40))
     assert not holds_wide_integer(framed("pushed"))

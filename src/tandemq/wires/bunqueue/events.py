@@ -36,4 +36,13 @@ def event_frame(event: Event) -> bytes:
 def _value(value: Any) -> bytes:
     if value is None:
         return UNDEFINED
-    return value if isinstance(value, bytes) else encode(narrow(value))
+    return value if isinstance(value, bytes) else _inner(value)
+
+
+def _inner(value: Any) -> bytes:
+    if isinstance(value, str):
+        return text(value)  # which may hold half of a surrogate pair
+    if isinstance(value, dict):
+        parts = [part for name, item in value.items() for part in (text(name), _inner(item))]
+        return bytes((0x80 | len(value),)) + b"".join(parts)
+    return encode(narrow(value))

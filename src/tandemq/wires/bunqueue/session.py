@@ -37,6 +37,7 @@ from tandemq.model.errors import (
     TandemqError,
     UnknownCommand,
 )
+from tandemq.model.outcome import Late, Reply
 from tandemq.wires.bunqueue import codec, lenient, shapes
 from tandemq.wires.framing import FrameDecoder
 from tandemq.wires.wording import in_bunqueue
@@ -91,10 +92,14 @@ class Session:
         """Return the frame that tells of an error."""
         return codec.refusal(in_bunqueue(error), bytes(req))
 
-    def answer_or_refuse(self, reply: Any, req: Raw) -> bytes:
-        """Return the frame that answers a request which had waited, perhaps for an error."""
-        refused = isinstance(reply, TandemqError)
-        return self.refuse(reply, req) if refused else self.answer(reply, req)
+    def late(self, effect: Reply | Late) -> tuple[bytes, Raw]:
+        """Return the frame that answers a request which had waited, and the id of the request."""
+        if isinstance(effect, Reply):
+            req, many, owned = effect.req
+            return self.answer(Pulled(effect.messages, many, owned), req), req
+        refused = isinstance(effect.reply, TandemqError)
+        answer = self.refuse if refused else self.answer
+        return answer(effect.reply, effect.req), effect.req
 
     def answer(self, reply: Any, req: Raw) -> bytes:
         """Return the frame that answers a request."""
