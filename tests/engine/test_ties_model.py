@@ -138,6 +138,17 @@ class Ties(RuleBasedStateMachine):
                 flows.link(self.engine, parent, child, self.now)
 
     @rule(n=PICK)
+    def park(self, n: int) -> None:
+        if (m := self.pick(n, LEASED)) is not None and m.links is not None and m.links.open:
+            manage.move_to_waiting_children(self.engine, m, None, self.now)
+
+    @rule(n=PICK)
+    def retry(self, n: int) -> None:
+        m = self.pick(n, DEAD)
+        if m is not None and not keys.taken(self.engine, m, self.now):
+            self.engine.shift(m, "retry", State.READY)
+
+    @rule(n=PICK)
     def unlink(self, n: int) -> None:
         m = self.pick(n)
         if m is not None and m.links is not None and m.links.parent is not None:

@@ -7,6 +7,7 @@ Fields, their order of checks and the sentences are the reference's (wire-comman
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -51,6 +52,9 @@ class Cron(Request, tag="Cron", kw_only=True):
     job_options: dict[str, Number | str | Flag | dict[str, Number | str | None]] | None = None
     missed: str | None = None  # ours: skip, once, all
     max_lateness: Number | None = None  # ours: ms
+
+    def opaque(self) -> Iterable[Raw]:
+        return (self.data,)
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Cron:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -52,6 +53,9 @@ class RetryDlq(Request, tag="RetryDlq"):
     filter: Any = None
     dry_run: Any = False  # ours: only count them
     data: Raw | UnsetType = UNSET  # ours: run a copy of the one with other data
+
+    def opaque(self) -> Iterable[Raw]:
+        return () if self.data is UNSET else (self.data,)
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> RetryDlq:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import msgspec
@@ -24,6 +25,9 @@ class Ack(Request, tag="ACK", kw_only=True):
     token: str | None = None
     remove_on_complete: bool | None = False
 
+    def opaque(self) -> Iterable[Raw]:
+        return (self.result,)
+
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:
         return cls(
@@ -42,6 +46,9 @@ class AckMany(Request, tag="ACKB", kw_only=True):
     results: Annotated[list[Raw], Batch] | None = None
     tokens: Annotated[list[str | None], Batch] | None = None
     remove_on_completes: Annotated[list[bool | None], Batch] | None = None
+
+    def opaque(self) -> Iterable[Raw]:
+        return self.results or ()
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Raw
@@ -82,6 +83,9 @@ class Update(Request, tag="Update"):
 
     id: Any = None
     data: Raw = ABSENT
+
+    def opaque(self) -> Iterable[Raw]:
+        return (self.data,)
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Update:

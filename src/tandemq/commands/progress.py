@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -32,6 +33,9 @@ class AddLog(Request, tag="AddLog"):
     id: Any = None
     message: Raw = ABSENT  # of any type
     level: Raw = ABSENT
+
+    def opaque(self) -> Iterable[Raw]:
+        return (self.message, self.level)
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> AddLog:

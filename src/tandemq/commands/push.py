@@ -7,7 +7,7 @@ already. Anything else is read field by field, in the order and words of the ref
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -88,6 +88,9 @@ class Push(Job, tag="PUSH", kw_only=True):
 
     queue: str
 
+    def opaque(self) -> Iterable[Raw]:
+        return (self.data,)
+
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Push:
         queue = check.queue_name(fields.get("queue"))
@@ -99,6 +102,9 @@ class PushMany(Request, tag="PUSHB", kw_only=True):
 
     queue: str
     jobs: Annotated[list[Job], Meta(max_length=BATCH_LIMIT)]
+
+    def opaque(self) -> Iterable[Raw]:
+        return [job.data for job in self.jobs]
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> PushMany:

@@ -6,7 +6,7 @@ function; permission and documentation hang on the row, so that nothing has to b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeVar, get_type_hints
@@ -39,6 +39,10 @@ class Request(Struct, tag_field="cmd", rename="camel", kw_only=True):
     req_id: Raw = ABSENT
 
     lenient: ClassVar[bool] = False
+
+    def opaque(self) -> Iterable[Raw]:
+        """Return the users' data it carries, which goes on to other clients as it came."""
+        return ()
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:

@@ -56,6 +56,12 @@ def still_open(engine: Engine, links: Links, fresh: Container[str] = ()) -> tupl
     return tuple(id for id in ids if id in fresh or not completed(engine, id))
 
 
+def recount(engine: Engine, m: Message) -> None:
+    """Take off what has completed while a message was not parked, because it is to be parked."""
+    if m.links is not None and m.links.open:
+        m.links.open = tuple(id for id in m.links.open if not completed(engine, id))
+
+
 # -- ends ----------------------------------------------------------------------------------------
 
 
@@ -228,6 +234,7 @@ def adopt(engine: Engine, parent: Message, child: Message, now: int) -> None:
     links = parent.links
     if links is None:
         links = parent.links = Links()
+    recount(engine, parent)
     if child.id not in links.children:
         links.children += (child.id,)
     if child.id not in links.depends_on:
@@ -277,11 +284,12 @@ def _disown(engine: Engine, child: Message, now: int) -> None:
     held.depends_on = _without(held.depends_on, child.id)
     held.values.pop(child.id, None)
     engine.rebody(parent, family.with_children(parent.body, held.children))
-    waited = child.id in held.open
-    if waited:
+    if parent.state is not PARKED:
+        held.open = _without(held.open, child.id)
+    elif child.id in held.open:
         satisfy(engine, parent, child.id, now)
-    if waited and parent.state is not PARKED and engine.listening:
-        engine.say("waiting", parent, now, prev="waiting-children")
+        if parent.state is not PARKED and engine.listening:
+            engine.say("waiting", parent, now, prev="waiting-children")
 
 
 def waits_for(engine: Engine, m: Message, id: str) -> bool:

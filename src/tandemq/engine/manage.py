@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tandemq.engine import deadletters, repeats
+from tandemq.engine import deadletters, flows, repeats
 from tandemq.engine.core import Engine, end_run
 from tandemq.engine.endings import ended
 from tandemq.model.errors import TokenRequired, WrongToken
@@ -154,6 +154,7 @@ def move_to_waiting_children(engine: Engine, m: Message, token: str | None, now:
         return False
     check_token(m, token)
     _end_run(m, Step(PARKED, now))
+    flows.recount(engine, m)
     engine.shift(m, "park", PARKED)
     if engine.listening:
         engine.say("waiting-children", m, now, prev="active")

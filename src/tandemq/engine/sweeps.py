@@ -16,7 +16,7 @@ from tandemq.engine.core import Engine
 from tandemq.model.errors import StorageFailed
 from tandemq.model.message import Message
 
-SLICE = 4_000  # messages looked at in one go
+SLICE = 2_000  # messages looked at in one go
 
 
 @dataclass(slots=True, eq=False)

@@ -39,6 +39,7 @@ from tandemq.model.errors import (
 )
 from tandemq.model.outcome import Late, Reply
 from tandemq.wires.bunqueue import codec, lenient, shapes
+from tandemq.wires.bunqueue.opaque import all_plain, readable_fields
 from tandemq.wires.framing import FrameDecoder
 from tandemq.wires.wording import in_bunqueue
 
@@ -46,6 +47,9 @@ MAX_FRAME = 64 << 20  # bytes
 SMALL_FRAME = 1 << 20  # bytes; only commands that carry users' data may be larger
 
 _STRICT = frozenset((Push, PushMany))
+_CARRIERS = frozenset(
+    row.request for row in COMMANDS.values() if row.request.opaque is not Request.opaque
+)
 _requests: Any = reduce(or_, [row.request for row in COMMANDS.values()])
 _decode = msgspec.msgpack.Decoder(_requests).decode
 
@@ -114,6 +118,8 @@ def _read(frame: bytes) -> Request | Refusal:
         request: Request = _decode(frame)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return _read_leniently(frame)
+    if type(request) in _CARRIERS and not all_plain(request.opaque()):
+        return _read_leniently(frame)
     if type(request) in _STRICT and (b"\xcf" in frame or b"\xd3" in frame):
         return _read_strictly(request, frame)
     return request
@@ -152,7 +158,7 @@ def _read_leniently(frame: bytes) -> Request | Refusal:
     if row is None:
         return Refusal(UnknownCommand(f"Unknown command: {name}"), req, True)
     try:
-        request: Request = row.request.read({**fields, "reqId": req})
+        request: Request = row.request.read({**readable_fields(fields), "reqId": req})
     except TandemqError as error:
         return Refusal(error, req, True)
     return request
