@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import signal
 import socket
 import struct
 import threading
@@ -51,6 +52,13 @@ def in_threads(count: int, work: Callable[[int], None], threads: int = 4) -> Non
     assert failures == []
 
 
+def idle_files(server: Server) -> int:
+    """Open descriptors, once their number has stopped to change."""
+    before = server.open_files()
+    time.sleep(0.2)
+    return before if server.open_files() == before else 0
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_connections_opened_and_dropped_leave_nothing_behind(
@@ -68,10 +76,12 @@ def test_connections_opened_and_dropped_leave_nothing_behind(
     ]
     in_threads(200, lambda n: visit(server.port, n, words[n % len(words)]))
     eventually(lambda: wire.ping(), "warm")
-    time.sleep(0.3)
-    memory, files = server.memory(), server.open_files()
+    files = eventually(lambda: idle_files(server), "the warm-up is over")
+    memory = server.memory()
     in_threads(CONNECTIONS, lambda n: visit(server.port, n, words[n % len(words)]))
-    eventually(lambda: server.open_files() <= files + 3, "all sockets are closed", within=10)
+    with server.connect() as last:  # accepted after all those
+        assert last.ping()
+    eventually(lambda: server.open_files() <= files, "all sockets are closed", within=10)
     assert server.memory() < memory + room(32)
     eventually(
         lambda: wire.do("ListWorkers")["data"]["workers"] == [], "no worker is left", within=5
@@ -80,6 +90,27 @@ def test_connections_opened_and_dropped_leave_nothing_behind(
     answer = wire.pull(queue, timeout=5_000)
     assert answer["job"], "kept by the pull of a connection that is gone"
     assert (answer["job"]["id"], answer["job"]["attempts"]) == (job_id, 0)
+
+
+def test_pulls_whose_clients_left_before_they_were_read_do_not_use_up_a_job(
+    own_server: Server, queue: str
+) -> None:
+    """As after a pause of the server, when clients have timed out and connected anew."""
+    with own_server.connect() as wire:
+        job_id = wire.push(queue, {"n": 1})
+        own_server.process.send_signal(signal.SIGSTOP)
+        try:
+            for _ in range(40):
+                gone = own_server.connect()
+                gone.send("PULL", queue=queue, owner="gone", timeout=30_000)
+                gone.close()
+        finally:
+            own_server.process.send_signal(signal.SIGCONT)
+        with own_server.connect() as last:
+            assert last.ping()
+        job = wire.pull(queue, timeout=5_000)["job"]
+        assert job, f"the job is {wire.state(job_id)} although nobody ever saw it"
+        assert job["attempts"] == 0
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ Every refusal has the words and the place in the order that the reference has.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from tandemq.model.errors import BadRequest
 from tandemq.model.message import Links, Message
 
 ID_LENGTH = 1024
+_usual = re.compile(r"[\w\-.]{1,64}\Z", re.ASCII).match  # ids that need no closer look
 TAG_LENGTH = 256
 DATA_LIMIT = 10_485_760  # characters of a job's data as JSON
 MAX_GROUP_PRIORITY = 2_097_151
@@ -43,6 +45,8 @@ BOOLEANS = (
 
 def good_id(value: Any) -> str:
     """Check the id that a flow plans for a job."""
+    if type(value) is str and _usual(value):
+        return value
     if not isinstance(value, str):
         raise BadRequest("flow job id must be a string")
     if not _well_formed(value):
@@ -56,7 +60,7 @@ def good_queue(value: Any) -> str:
     """Check the queue of a job of a flow."""
     name = value if isinstance(value, str) else ""
     try:
-        check.good_queue(name)
+        check.good_queue(name)  # cheap for a name that was seen before
     except BadRequest:
         shown = "undefined" if value is None else value
         raise BadRequest(f"invalid flow queue: {shown}") from None

@@ -6,12 +6,12 @@ comparisons; every other is checked field by field, like those that did not fit 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Meta, Raw
 
 from tandemq.commands import flowcheck
 from tandemq.commands.call import Call, Flowed
@@ -49,8 +49,11 @@ class Planned(msgspec.Struct, gc=False):
 class PushFlow(Request, tag="PUSHF", kw_only=True):
     """Add the jobs of a flow, all or none."""
 
-    jobs: list[Planned]
+    jobs: Annotated[list[Planned], Meta(max_length=JOB_LIMIT)]
     on_child_failure: str | None = None  # ours: what a child without a policy of its own does
+
+    def opaque(self) -> Iterable[Raw]:
+        return [job.input.data for job in self.jobs]
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> PushFlow:
@@ -96,7 +99,7 @@ def _check_size(count: int) -> None:
 
 
 def _draft(planned: Planned, seen: set[str], now: int) -> Message:
-    id, job = planned.id, planned.input
+    id = planned.id
     flowcheck.good_id(id)
     if id in seen:
         raise BadRequest(f"duplicate flow job id: {id}")
@@ -104,6 +107,7 @@ def _draft(planned: Planned, seen: set[str], now: int) -> Message:
     flowcheck.good_queue(planned.queue)
     m = _plain_draft(planned, now)
     if m is None:
+        job = planned.input
         flowcheck.good_input(id, _as_fields(job))
         m = draft(job, planned.queue, now)
         m.id = id

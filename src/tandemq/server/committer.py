@@ -23,7 +23,7 @@ from tandemq.stores.base import Batch, Row, Store, StoreFailed
 from tandemq.stores.rows import encode_head
 
 LEASED, GONE = State.LEASED, State.GONE
-BEHIND = 0.1  # s that a lease may last before it is written: most end sooner and never are
+BEHIND = 0.05  # s that a lease may last before it is written: most end sooner and never are
 
 Held = Any  # whatever the owner releases or refuses; never looked into
 

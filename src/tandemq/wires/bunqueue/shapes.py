@@ -222,11 +222,30 @@ def _tail(options: Options) -> bytes:
 
 def _tail_of(m: Message) -> bytes:
     """Return the tail of any job; those with a key of their own leave the cache alone."""
-    options = m.options
+    options, links = m.options, m.links
+    if options is DEFAULTS and links is not None and m.repeat is None:
+        return _plain_child(links)
     tail = _tail(options) if options.unique_key is None else _encode_tail(options)
-    if m.links is not None:
-        tail = tail[: -len(_NO_FAMILY)] + _family(m.links)
+    if links is not None:
+        tail = tail[: -len(_NO_FAMILY)] + _family(links)
     return tail if m.repeat is None else _repeating(m, tail)
+
+
+_siblings: dict[tuple[str | None, str | None], bytes] = {}
+
+
+def _plain_child(links: Links) -> bytes:
+    """Return the tail of a job that asks for its family only; siblings have the same."""
+    if links.depends_on or links.children:
+        return _PLAIN_TAIL[: -len(_NO_FAMILY)] + _family(links)
+    key = links.parent, links.on_failure
+    known = _siblings.get(key)
+    if known is None:
+        known = _PLAIN_TAIL[: -len(_NO_FAMILY)] + _family(links)
+        if len(_siblings) >= TAILS:
+            _siblings.clear()
+        _siblings[key] = known
+    return known
 
 
 _POLICIES = {
