@@ -9,6 +9,7 @@ from tandemq.engine import clock, consume, publish
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine
 from tandemq.engine.finished import Rules
+from tandemq.engine.lane import Terms
 from tandemq.model.message import Message, Options, State
 
 NOW = 1_700_000_000_000
@@ -67,9 +68,10 @@ def wait(
     span: int | None = None,
     detach: bool = False,
     until: int = NOW + 60_000,
+    terms: Terms | None = None,
 ) -> Consumer:
     """Let a pull wait."""
-    c = Consumer(conn, queue, count, req, span, detach, until)
+    c = Consumer(conn, queue, count, req, span, detach, until, terms=terms)
     consume.wait(engine, c)
     return c
 

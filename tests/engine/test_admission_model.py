@@ -18,7 +18,7 @@ from msgspec import UNSET
 from tandemq.engine import clock, consume, groups, limits, publish, settle
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine
-from tandemq.engine.lanes import NO_GROUP, NO_TERMS, Terms
+from tandemq.engine.lane import NO_GROUP, NO_TERMS, Terms
 from tandemq.model.message import Options, State
 
 START = 1_700_000_000_000

@@ -13,7 +13,7 @@ from tandemq.commands.call import LATER, Call, Later, Pulled
 from tandemq.commands.table import ABSENT, Permission, Request, command
 from tandemq.engine import consume
 from tandemq.engine.consumers import Consumer
-from tandemq.engine.lanes import NO_TERMS, Terms
+from tandemq.engine.lane import NO_TERMS, Terms
 from tandemq.model.errors import BadRequest
 from tandemq.model.policy import LEASE
 

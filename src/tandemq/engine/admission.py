@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from tandemq.engine.lanes import NO_TERMS, Lane, Lanes, Terms
+from tandemq.engine.lane import NO_TERMS, Lane, Terms
+from tandemq.engine.lanes import Lanes
 from tandemq.engine.timers import FAR
 from tandemq.model.message import Message, State
 from tandemq.model.policy import Rate, deadline, expires

@@ -6,7 +6,7 @@ from tandemq.engine import admission, watches
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine, end_run
 from tandemq.engine.endings import ended
-from tandemq.engine.lanes import Terms
+from tandemq.engine.lane import Terms
 from tandemq.engine.overlap import dropped
 from tandemq.model.message import Message, State
 from tandemq.model.policy import INTERRUPTIONS, lease_of
@@ -62,11 +62,12 @@ def give_up(engine: Engine, c: Consumer, now: int) -> None:
     engine.tidy(engine.queues[c.queue])
 
 
-def disconnect(engine: Engine, conn: int, now: int) -> None:
+def disconnect(engine: Engine, conn: int, now: int, spared: int | None = None) -> None:
     """Forget a connection: its waiting pulls end, what it held goes back to its place at once.
 
-    No attempt is charged, one interruption is (ruling 15). Leases that were renewed stay: they
-    belong to a client that heartbeats over another connection (bunqueue semantics 6).
+    No attempt is charged, one interruption is (ruling 15), but for leases taken at ``spared`` or
+    later: nobody has seen those. Leases that were renewed stay: they belong to a client that
+    heartbeats over another connection (bunqueue semantics 6).
     """
     for c in list(engine.waiting.pop(conn, ())):
         q = engine.queues[c.queue]
@@ -81,7 +82,7 @@ def disconnect(engine: Engine, conn: int, now: int) -> None:
             lease.conn = None
             engine.touched(m)
         else:
-            run.interruptions += 1
+            run.interruptions += spared is None or run.started < spared
             engine.counters.interrupted += 1
             if not dropped(engine, m, now):
                 release(engine, m, now)

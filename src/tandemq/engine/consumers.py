@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandemq.engine.lanes import Terms
+from tandemq.engine.lane import Terms
 from tandemq.model.message import Message
 
 

@@ -17,7 +17,7 @@ from tandemq.engine.dependents import Dependents
 from tandemq.engine.finished import Finished, Rules
 from tandemq.engine.journal import Journal
 from tandemq.engine.keyring import Keyring
-from tandemq.engine.lanes import Terms
+from tandemq.engine.lane import Terms
 from tandemq.engine.lifecycle import move
 from tandemq.engine.logs import Logs
 from tandemq.engine.queue import Queue

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tandemq.engine import admission, settle
 from tandemq.engine.core import Engine, end_run
-from tandemq.engine.lanes import NO_GROUP, NO_RULE, GroupRule
+from tandemq.engine.lane import NO_GROUP, NO_RULE, GroupRule
 from tandemq.engine.queue import Queue
 from tandemq.model.message import Message, State
 from tandemq.model.policy import lease_of

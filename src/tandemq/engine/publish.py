@@ -73,10 +73,11 @@ def publish_all(engine: Engine, queue: str, drafts: list[Message], now: int) -> 
 
 def _check_room(engine: Engine, q: Queue, m: Message) -> None:
     group, most = m.options.group, m.options.group_max
-    if group is not None and most is not None and q.groups is not None:
-        if q.groups.waiting(group) >= most:
-            engine.tidy(q)
-            raise GroupFull(group, most)
+    if group is None or most is None or q.groups is None:
+        return
+    if q.groups.waiting(group) >= most:
+        engine.tidy(q)
+        raise GroupFull(group, most)
 
 
 def accept(engine: Engine, q: Queue, m: Message, now: int, fresh: Collection[str] = ()) -> Message:

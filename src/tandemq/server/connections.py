@@ -26,7 +26,8 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_half_frame", "_muted", "backlog", "call", "failed_logins", "id", "limiter", "out",
-        "runtime", "session", "stuck", "transport", "trusted", "waiting", "window",
+        "owed", "runtime", "session", "spared", "stuck", "transport", "trusted", "waiting",
+        "window",
     )  # fmt: skip
 
     def __init__(self, runtime: Runtime, id: int) -> None:
@@ -42,6 +43,8 @@ class Connection(asyncio.Protocol):
         self.waiting = 0  # pulls that wait: each takes a place of the window
         self.backlog: deque[Any] = deque()  # what came while the window was full
         self.stuck = False  # the peer does not read
+        self.owed = 0  # bytes of answers that are made but not written yet
+        self.spared: int | None = None  # leases taken from here on may never have been seen
         limit = settings.requests_per_minute
         self.limiter = Window(limit, settings.request_window_ms) if limit else None
         self._half_frame: asyncio.TimerHandle | None = None
@@ -85,8 +88,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """No request may start now: the window is full, or the peer does not read its answers."""
-        return self.waiting >= self.window or self.stuck
+        """No request may start now: the window is full, or too many answers are not read yet."""
+        return self.waiting >= self.window or self.stuck or self.owed > HIGH_WATER
 
     def postpone(self, items: list[Any]) -> None:
         """Keep requests until there is room, and read no further if there are many."""
@@ -96,6 +99,7 @@ class Connection(asyncio.Protocol):
     def flush(self) -> None:
         """Write what was said in this turn."""
         out, self.out = self.out, []
+        self.owed -= sum(map(len, out))
         transport = self.transport
         if transport.is_closing():
             return

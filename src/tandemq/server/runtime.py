@@ -16,13 +16,12 @@ from typing import Any
 
 from msgspec import Raw
 
-from tandemq.commands.call import LATER
+from tandemq.commands.call import LATER, Pulled
 from tandemq.commands.table import BY_REQUEST, Request
 from tandemq.config import Settings
 from tandemq.engine import clock, consume, facts, recovery
 from tandemq.engine.core import Engine
 from tandemq.engine.ids import Uuid7
-from tandemq.engine.timers import FAR
 from tandemq.model.errors import (
     BadCredentials,
     StorageFailed,
@@ -30,10 +29,12 @@ from tandemq.model.errors import (
 )
 from tandemq.model.message import Message
 from tandemq.model.outcome import Late, Reply
+from tandemq.server.alarm import Alarm
 from tandemq.server.bounds import rules
 from tandemq.server.committer import Committer
-from tandemq.server.connections import Connection
+from tandemq.server.connections import HIGH_WATER, Connection
 from tandemq.server.events import TOLD, Observers
+from tandemq.server.grants import Grants
 from tandemq.server.guard import Tokens, affordable, failed_login, gate
 from tandemq.server.meter import Meter, Watch, now_ms
 from tandemq.server.monitor import Monitor
@@ -43,7 +44,6 @@ from tandemq.wires.bunqueue.session import Refusal
 
 log = logging.getLogger("tandemq.server")
 
-LONGEST_SLEEP = 60.0  # s; a clock that is set meanwhile is noticed then at the latest
 PROBE = 1.0  # s between tries to write while writing does not work
 PROBE_FACT = "probe"
 
@@ -77,8 +77,8 @@ class Runtime:
         self._held: list[Answer] = []
         self._touched: dict[Connection, None] = {}
         self._turning = False
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_at = 0
+        self._alarm = Alarm(self.engine, self._begin_turn)
+        self._grants = Grants()
         self._next_id = 0
         self.broken: asyncio.Future[StoreFailed] = self.loop.create_future()
         self.observers = Observers(self)
@@ -123,9 +123,9 @@ class Runtime:
             await self._committer.close()
         for connection in list(self.connections.values()):
             connection.close()
-        for timer in (self._alarm, self._next_probe):
-            if timer is not None:
-                timer.cancel()
+        self._alarm.cancel()
+        if self._next_probe is not None:
+            self._next_probe.cancel()
 
     @property
     def leased(self) -> int:
@@ -158,7 +158,7 @@ class Runtime:
         self.observers.unsubscribe(connection)
         self._touched.pop(connection, None)
         self._begin_turn()
-        consume.disconnect(self.engine, connection.id, now_ms())
+        consume.disconnect(self.engine, connection.id, now_ms(), connection.spared)
 
     def received(self, connection: Connection, items: list[Any]) -> None:
         """Run requests in order, as far as the window of the connection allows."""
@@ -182,9 +182,12 @@ class Runtime:
         call = connection.call
         call.now = now = now_ms()
         for i, item in enumerate(items):
-            if connection.waiting >= connection.window:
-                connection.postpone(items[i:])
-                return
+            if connection.waiting >= connection.window or connection.owed > HIGH_WATER:
+                if connection.out:
+                    connection.flush()  # what is said need not wait for the end of the turn
+                if connection.busy:
+                    connection.postpone(items[i:])
+                    return
             try:
                 self._run(connection, item, now)
             except TandemqError as error:
@@ -212,6 +215,9 @@ class Runtime:
             connection.waiting += 1
             return
         answer = connection.session.answer(reply, request.req_id)
+        connection.owed += len(answer)
+        if type(reply) is Pulled and reply.messages:
+            self._grants.note(connection, now)
         if (row.keeps or self._failed) and self._unkept:
             self._held.append((connection, answer, request.req_id))
         else:
@@ -227,6 +233,7 @@ class Runtime:
         return committer.pending or not self.engine.quiet
 
     def _say(self, connection: Connection, answer: bytes) -> None:
+        connection.owed += len(answer)
         connection.out.append(answer)
         self._touched[connection] = None
 
@@ -267,7 +274,8 @@ class Runtime:
         if self._committer is not None and (outcome.changed or outcome.facts or held):
             self._committer.add(outcome, held)
         self._flush()
-        self._set_alarm()
+        self._alarm.set()
+        self._grants.age()
         self.meter.turn_ended(self.engine.counters)
 
     def _serve(self, effect: Reply | Late) -> None:
@@ -277,7 +285,10 @@ class Runtime:
             return
         connection.waiting -= 1
         answer, req_id = connection.session.late(effect)
+        if isinstance(effect, Reply) and effect.messages:
+            self._grants.note(connection, now_ms())
         if self._failed is not None or (self._patient and isinstance(effect, Late)):
+            connection.owed += len(answer)
             self._held.append((connection, answer, req_id))
         else:
             self._say(connection, answer)
@@ -288,24 +299,8 @@ class Runtime:
         touched, self._touched = self._touched, {}
         for connection in touched:
             connection.flush()
-
-    def _set_alarm(self) -> None:
-        """Wake for the next deadline; an alarm that rings too early is cheaper than a new one."""
-        if self._alarm is not None and self.engine.timers.nearest >= self._alarm_at:
-            return
-        self.engine.timers.nearest = FAR
-        wake = clock.next_wake(self.engine)
-        if wake is None or (self._alarm is not None and self._alarm_at <= wake):
-            return
-        if self._alarm is not None:
-            self._alarm.cancel()
-        wait = min(max(0, wake - now_ms()) / 1000, LONGEST_SLEEP)
-        self._alarm = self.loop.call_later(wait, self._rang)
-        self._alarm_at = wake
-
-    def _rang(self) -> None:
-        self._alarm = None
-        self._begin_turn()
+            if connection.backlog:
+                self.loop.call_soon(self.go_on, connection)
 
     # -- commits -------------------------------------------------------------------------------
 
@@ -315,6 +310,7 @@ class Runtime:
             self._failed = None
         for connection, answer, req in held:
             if connection.id in self.connections:
+                connection.owed -= 0 if req is TOLD else len(answer)  # it was counted when made
                 self._say(connection, answer)
             elif req is TOLD:
                 connection.tell(answer)
@@ -356,8 +352,9 @@ class Runtime:
             self._restore(key, kept.get(key))
         refused = StorageFailed(str(failure))
         self.observers.collected([])  # nothing is told of what is undone
-        for connection, _, req in held:
+        for connection, answer, req in held:
             if connection.id in self.connections and req is not TOLD:
+                connection.owed -= len(answer)
                 self._say(connection, connection.session.refuse(refused, req))
         if self._next_probe is None:
             self._next_probe = self.loop.call_later(PROBE, self._probe)

@@ -471,7 +471,8 @@ def test_falsy_values_are_those_of_javascript(value):
 
 
 @pytest.mark.parametrize(
-    "value", [True, "0", 1, -1.0, float("inf"), WideInteger(1), [], {}, b"", Ext(5, b""), NEVER_USED]
+    "value",
+    [True, "0", 1, -1.0, float("inf"), WideInteger(1), [], {}, b"", Ext(5, b""), NEVER_USED],
 )
 def test_everything_else_is_truthy_even_empty_containers(value):
     assert truthy(value)
