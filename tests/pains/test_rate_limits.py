@@ -1,4 +1,4 @@
-"""Reports of rate limits that charged attempts, held up strangers, or let a waiting pull sleep on."""
+"""Reports of rate limits that charged attempts, held up strangers, or let a pull sleep on."""
 
 from __future__ import annotations
 

@@ -116,9 +116,14 @@ class PushMany(Request, tag="PUSHB", kw_only=True):
 @command(Permission.PUBLISH, bulk=True)
 def push(req: Push, call: Call) -> Pushed:
     """Add a job to a queue and return its id."""
-    queue = req.queue
+    queue, req_id = req.queue, req.req_id
     check.good_queue(queue)
-    return Pushed(publish(call.engine, draft(req, queue, call.now), call.now).id)
+    req.queue, req.req_id = "", ABSENT  # so that a plain one compares as such
+    try:
+        m = draft(req, queue, call.now)
+    finally:
+        req.req_id = req_id
+    return Pushed(publish(call.engine, m, call.now).id)
 
 
 @command(Permission.PUBLISH, bulk=True)
@@ -156,7 +161,7 @@ def draft(job: Job, queue: str, now: int) -> Message:
     # What is left of a job without its data and name tells, in one comparison, whether it asks
     # for anything at all; most members of batches do not.
     job.data, job.name = ABSENT, UNSET
-    if job == _PLAIN_JOB:
+    if job in _PLAINS:
         return Message("", queue, name, data, 0, now, now)
     if job.group_id is not UNSET:
         check.group_priority(job.priority)
@@ -190,8 +195,8 @@ _asked = attrgetter(
     "remove_on_complete", "remove_on_fail", "stall_timeout", "stack_trace_limit", "keep_logs",
     "size_limit", "tags", "group_id", "group_max_size", "cost",
 )  # fmt: skip
-_PLAIN_JOB = Job()
-_PLAIN = _asked(_PLAIN_JOB)
+_PLAINS = Job(), Push(queue="")
+_PLAIN = _asked(_PLAINS[0])
 _shared: tuple[dict[Any, Options], dict[Any, Options]] = ({}, {})
 
 

@@ -123,7 +123,7 @@ def following(engine: Engine, q: Queue, terms: Terms | None, now: int) -> Messag
         lane, m = found
         end = expires(m)
         if end is not None and end <= now:
-            _expire(engine, q, lane, m)
+            _expire(engine, q, lane, m, now)
             continue
         if bucket is not None:
             opens = bucket.opens_at(m.options.cost)
@@ -151,16 +151,15 @@ def _front(q: Queue, terms: Terms, now: int) -> tuple[Lane | None, Message] | No
     return None if m is None else (None, m)
 
 
-def _expire(engine: Engine, q: Queue, lane: Lane | None, m: Message) -> None:
+def _expire(engine: Engine, q: Queue, lane: Lane | None, m: Message, now: int) -> None:
     lanes = q.groups
     if lane is None or lanes is None:
         q.ready.pop()
     else:
         lanes.drop(lane)
-    engine.counters.expired += 1
     if lane is not None and lanes is not None:
         lanes.forget(lane)
-    engine.shift(m, "expire", GONE, popped=True)
+    engine.expired(m, now, popped=True)
 
 
 def _take_out(

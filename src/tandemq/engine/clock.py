@@ -18,7 +18,6 @@ from tandemq.engine.admission import Alarm
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine
 from tandemq.engine.deadletters import Graveyard
-from tandemq.engine.endings import ended
 from tandemq.engine.finished import Finished
 from tandemq.engine.sweeps import Sweep
 from tandemq.engine.tallies import Tallies
@@ -99,9 +98,7 @@ def _message(engine: Engine, m: Message, now: int) -> None:
         return
     end = expires(m)
     if end is not None and end <= now:
-        engine.counters.expired += 1
-        engine.shift(m, "expire", GONE)
-        ended(engine, m, now, well=False, parent_told=False)
+        engine.expired(m, now)
     else:
         engine.shift(m, "due", READY)
         engine.match(q, now)

@@ -280,9 +280,16 @@ class Engine:
         while (m := q.ready.pop()) is not None:
             if m.options.ttl is None or expires(m) > now:  # type: ignore[operator]  # it has one
                 return m
-            self.counters.expired += 1
-            self.shift(m, "expire", GONE, popped=True)
+            self.expired(m, now, popped=True)
         return None
+
+    def expired(self, m: Message, now: int, *, popped: bool = False) -> None:
+        """A waiting message is past its time to live: it goes, and those who wait for it know."""
+        from tandemq.engine.endings import ended  # which builds on this module
+
+        self.counters.expired += 1
+        self.shift(m, "expire", GONE, popped=popped)
+        ended(self, m, now, well=False, parent_told=False)
 
     def match(self, q: Queue, now: int) -> None:
         """Bind ready messages to willing consumers until one side has nothing left."""

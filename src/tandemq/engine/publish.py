@@ -88,11 +88,14 @@ def accept(engine: Engine, q: Queue, m: Message, now: int, fresh: Collection[str
     Raises:
         GroupFull, BadRequest: nothing has changed.
     """
-    known = None
-    if m.id:
-        known = engine.messages.get(m.id)
-    else:
+    if not m.id:
         m.id = engine.new_id(now)
+        known = None
+        if m.options is DEFAULTS and m.links is None:  # nothing to look at, as with most
+            begin(engine, q, m, DELAYED if m.due > now else READY, now)
+            return m
+    else:
+        known = engine.messages.get(m.id)
     ties = None
     if m.links is not None or m.options.unique_key is not None:
         ties = bonds.check(engine, m, fresh, now)

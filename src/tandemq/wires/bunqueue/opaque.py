@@ -92,6 +92,7 @@ def _as_clients_see(value: Any) -> Any:
         return {key: _as_clients_see(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_as_clients_see(item) for item in value]
-    if isinstance(value, Ext) and value.code != TIMESTAMP:
+    unknown = isinstance(value, Ext) and value.code != TIMESTAMP
+    if unknown or value is lenient.NEVER_USED:
         raise BadRequest("Job data must be JSON serializable")
     return codec.narrow(value)
