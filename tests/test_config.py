@@ -375,7 +375,6 @@ def test_without_variables_the_reference_defaults_hold_but_the_host_stays_local(
         ("BUNQUEUE_COMPLETED_RETENTION_MS", "500", "completed_retention", 500),
         ("COMPLETED_RETENTION_MS", "500", "completed_retention", 500),
         ("WORKER_TIMEOUT_MS", "700", "worker_timeout_ms", 700),
-        ("WORKER_CLEANUP_INTERVAL_MS", "500", "worker_cleanup_ms", 500),
         ("LOG_LEVEL", "WARN", "log_level", "warning"),
         ("LOG_FORMAT", "json", "log_format", "json"),
         ("LOG_FORMAT", "text", "log_format", "console"),

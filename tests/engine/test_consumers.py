@@ -24,7 +24,7 @@ def test_pulls_are_served_in_order_of_arrival_and_subscriptions_in_turn() -> Non
         order.append(c.conn)
         held(c, str(n))
         ring.served(c)
-        if c.one_shot:
+        if c is pull:
             ring.drop(c)
     assert order == [1, 2, 3, 1, 1]  # narrow is full after one, the pull is over after one
     assert list(ring) == [narrow, roomy]
@@ -44,7 +44,6 @@ def test_a_ring_in_which_nobody_is_willing_serves_nobody() -> None:
 
 def test_a_subscription_is_willing_while_it_holds_less_than_its_prefetch() -> None:
     c = Consumer(1, "q", prefetch=2)
-    assert not c.one_shot
     held(c, "a")
     assert c.willing
     held(c, "b")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.engine.making import NOW, make_engine
+from tests.engine.making import NOW, answers, make_engine, put, wait
 
 from tandemq.engine import control, facts
 from tandemq.engine.webhooks import Webhook
@@ -22,6 +22,15 @@ def test_every_kind_of_fact_is_restored_where_it_belongs() -> None:
     assert later.logs.of("m") == [b"line"]
     assert later.tallies.of("q").completed.total == 1
     assert later.webhooks.listed() == [hook]
+
+
+def test_settings_that_come_back_into_a_running_engine_hold_for_those_who_wait() -> None:
+    engine = make_engine()
+    put(engine, "a")
+    control.pause(engine, "q")
+    wait(engine, "r")
+    facts.restore(engine, "queue/q", None, NOW)
+    assert answers(engine) == {"r": ["a"]}
 
 
 def test_a_fact_of_an_unknown_kind_changes_nothing() -> None:

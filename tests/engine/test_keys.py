@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.engine.making import NOW, hold, make_engine, put, token_of, wait
 
-from tandemq.engine import consume, keys, publish, settle
+from tandemq.engine import consume, deadletters, keys, publish, settle
 from tandemq.engine.core import Engine
 from tandemq.model.errors import BadRequest
 from tandemq.model.message import Links, Message, Options, State
@@ -243,10 +243,9 @@ def test_a_key_taken_meanwhile_keeps_a_dead_letter_from_coming_back() -> None:
     dead = keyed(engine, max_attempts=1)
     hold(engine)
     settle.fail(engine, dead.id, token_of(dead), NOW)
-    assert not keys.taken(engine, dead, NOW)
+    assert deadletters.may_return(engine, dead, NOW)
     keyed(engine)
-    assert keys.taken(engine, dead, NOW)
-    assert not keys.taken(engine, put(engine), NOW)
+    assert not deadletters.may_return(engine, dead, NOW)
 
 
 def test_listeners_hear_of_duplicates() -> None:

@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.engine.making import NOW, make_engine
 
-from tandemq.engine import consume, facts, flows, keys, manage, publish, recovery, settle, trees
+from tandemq.engine import (
+    consume,
+    deadletters,
+    facts,
+    flows,
+    keys,
+    manage,
+    publish,
+    recovery,
+    settle,
+    trees,
+)
 from tandemq.engine.core import Engine
 from tandemq.engine.keyring import name_of
 from tandemq.model.errors import BadRequest
@@ -145,7 +156,7 @@ class Ties(RuleBasedStateMachine):
     @rule(n=PICK)
     def retry(self, n: int) -> None:
         m = self.pick(n, DEAD)
-        if m is not None and not keys.taken(self.engine, m, self.now):
+        if m is not None and deadletters.may_return(self.engine, m, self.now):
             self.engine.shift(m, "retry", State.READY)
 
     @rule(n=PICK)

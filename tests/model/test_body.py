@@ -23,13 +23,22 @@ from tests.wires.bunqueue.test_lenient import (
 )
 
 from tandemq.model.body import (
+    Malformed,
     holds_wide_integer,
     json_length_over,
+    skip,
     split_legacy_name,
-    valid,
 )
 
 UNDEF = b"\xd4\x00\x00"
+
+
+def valid(raw: bytes) -> bool:
+    """Whether the bytes are exactly one well-formed value, however deep."""
+    try:
+        return skip(raw, 0, len(raw)) == len(raw)
+    except Malformed:
+        return False
 
 
 def seconds(function, *arguments) -> float:

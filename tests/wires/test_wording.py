@@ -24,7 +24,6 @@ EXACT = [
     (e.Malformed("Invalid command"), "Invalid command"),
     (e.UnknownCommand("Unknown command: X"), "Unknown command: X"),
     (e.BadRequest("priority must be a number"), "priority must be a number"),
-    (e.NotSupported("not yet"), "not yet"),
     (e.NotFound("Job not found"), "Job not found"),
     (e.NotActive("Job is not active (current state: x)"), "Job is not active (current state: x)"),
     (e.Overloaded("Too many connections"), "Too many connections"),

@@ -152,7 +152,7 @@ def _schedule(req: Cron) -> Schedule:
         pattern=pattern,
         every=None if pattern is not None else every,
         tz=check.text(req.timezone) or None,
-        priority=_number(req.priority, "priority", -1_000_000, 1_000_000, 0, whole=True),
+        priority=_number(req.priority, "priority", *check.PRIORITIES, 0, whole=True),
         delay=delay,
         job=job,
         max_runs=_limit(req.max_limit),

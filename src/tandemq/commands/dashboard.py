@@ -11,10 +11,11 @@ from msgspec import Raw
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Data
 from tandemq.commands.cron import CronList, cron_list
-from tandemq.commands.states import in_state, states_of
+from tandemq.commands.states import in_state, priorities_of, states_of
 from tandemq.commands.table import Permission, Request, command
 from tandemq.commands.workers import shown as shown_worker
 from tandemq.commands.workers import totals
+from tandemq.engine import inspect
 from tandemq.engine.core import Engine
 from tandemq.engine.queue import Queue
 from tandemq.model.message import Message, State
@@ -81,7 +82,7 @@ def dashboard_queue(req: DashboardQueue, call: Call) -> Data:
             "totalFailed": tally.failed.total,
         },
         "paused": q is not None and q.settings.paused,
-        "priorityCounts": _priorities(q),
+        "priorityCounts": priorities_of(q),
         "dlqPreview": [] if q is None else [_dead(m) for m in _first_dead(q)],
         "timestamp": float(call.now),
     }
@@ -91,17 +92,13 @@ def dashboard_queue(req: DashboardQueue, call: Call) -> Data:
 
 
 def _stats(call: Call) -> dict[str, float]:
-    engine = call.engine
-    totals_of = [0] * len(State)
-    for q in engine.queues.values():
-        totals_of = [a + b for a, b in zip(totals_of, q.counts, strict=True)]
-    counters = engine.counters
+    counts, counters = inspect.counts(call.engine), call.engine.counters
     return {
-        "waiting": totals_of[State.READY],
-        "active": totals_of[State.LEASED],
-        "delayed": totals_of[State.DELAYED],
-        "completed": totals_of[State.DONE],
-        "dlq": totals_of[State.DEAD],
+        "waiting": counts[State.READY],
+        "active": counts[State.LEASED],
+        "delayed": counts[State.DELAYED],
+        "completed": counts[State.DONE],
+        "dlq": counts[State.DEAD],
         "totalPushed": counters.pushed,
         "totalPulled": counters.pulled,
         "totalCompleted": counters.completed,
@@ -141,7 +138,7 @@ def _collections(engine: Engine) -> dict[str, int]:
 
 def _workers(call: Call) -> dict[str, Any]:
     workers = call.engine.workers.listed(call.now)
-    sums = totals(call)
+    sums = totals(call.engine.workers, call.now)
     return {
         "total": sums["total"],
         "active": sums["active"],
@@ -162,12 +159,6 @@ def _line(q: Queue) -> dict[str, Any]:
         "dlq": states["failed"],
         "paused": q.settings.paused,
     }
-
-
-def _priorities(q: Queue | None) -> dict[str, int]:
-    """Return how many ready and delayed jobs there are of each priority."""
-    counts = {} if q is None else q.priorities
-    return {str(priority): count for priority, count in sorted(counts.items())}
 
 
 def _first_dead(q: Queue) -> Iterable[Message]:

@@ -20,6 +20,7 @@ DAY = 86_400_000
 YEAR = 365 * DAY
 EXACT = 2.0**53  # the largest whole number below which a float holds each one exactly
 SAFE = int(EXACT) - 1  # the largest whole number that JavaScript calls safe
+PRIORITIES = (-1_000_000, 1_000_000)  # of jobs without a group
 GROUP_LENGTH = 256
 GROUP_PRIORITY = 2_097_151
 QUEUES_KNOWN = 10_000  # names of queues that need not be checked again

@@ -12,17 +12,16 @@ from typing import Any
 
 from tandemq.commands import fields as check
 from tandemq.commands.identity import FLAGS, camel
+from tandemq.commands.push import check_data
 from tandemq.engine.flows import circle
 from tandemq.model import family
-from tandemq.model.body import holds_wide_integer, is_map, json_length_over
+from tandemq.model.body import is_map
 from tandemq.model.errors import BadRequest
 from tandemq.model.message import Links, Message
 
 ID_LENGTH = 1024
 _usual = re.compile(r"[\w\-.]{1,64}\Z", re.ASCII).match  # ids that need no closer look
 TAG_LENGTH = 256
-DATA_LIMIT = 10_485_760  # characters of a job's data as JSON
-MAX_GROUP_PRIORITY = 2_097_151
 
 # field, how the refusal calls it, from, to, whole numbers only
 NUMBERS: tuple[tuple[str, str, int, int, bool], ...] = (
@@ -116,19 +115,16 @@ def _check_ids(value: Any, field: str) -> None:
 def _check_data(data: bytes) -> None:
     if not data or not is_map(data[0]):
         raise BadRequest("flow job data must be an object")
-    if holds_wide_integer(data):
-        raise BadRequest("Job data must be JSON serializable")
-    if json_length_over(data, DATA_LIMIT):
-        raise BadRequest("Job data too large (max 10MB)")
+    check_data(data)
 
 
 def _check_numbers(job: Mapping[str, Any]) -> None:
     if job.get("groupId") is not None:
         check.group_id(job["groupId"])
-        _check_number(job.get("priority"), "group.priority", 0, MAX_GROUP_PRIORITY, whole=True)
+        _check_number(job.get("priority"), "group.priority", 0, check.GROUP_PRIORITY, whole=True)
         _check_number(job.get("groupMaxSize"), "group.maxSize", 1, check.SAFE, whole=True)
     else:
-        _check_number(job.get("priority"), "priority", -1_000_000, 1_000_000, whole=True)
+        _check_number(job.get("priority"), "priority", *check.PRIORITIES, whole=True)
     for field, label, low, high, whole in NUMBERS:
         _check_number(job.get(field), label, low, high, whole=whole)
     backoff = job.get("backoff")

@@ -10,7 +10,7 @@ from msgspec import Raw
 from tandemq.commands import fields as check
 from tandemq.commands.call import LATER, Call, Data, Later
 from tandemq.commands.push import check_data
-from tandemq.commands.query import find
+from tandemq.commands.query import find, known
 from tandemq.commands.states import name_of
 from tandemq.commands.table import ABSENT, Permission, Request, command
 from tandemq.engine import manage, watches
@@ -107,7 +107,7 @@ class WaitJob(Request, tag="WaitJob"):
 @command(Permission.CONTROL)
 def cancel(req: Cancel, call: Call) -> None:
     """Take a waiting job away, wherever it waits."""
-    m = _maybe(call, req.id)
+    m = known(call, req.id)
     if m is None or not manage.cancel(call.engine, m, call.now):
         raise NotFound("Job not found or cannot be cancelled")
 
@@ -123,7 +123,7 @@ def discard(req: Discard, call: Call) -> None:
 @command(Permission.CONTROL)
 def promote(req: Promote, call: Call) -> None:
     """Let a delayed job run now."""
-    m = _maybe(call, req.id)
+    m = known(call, req.id)
     if m is None or not manage.promote(call.engine, m, call.now):
         raise NotFound("Job not found or not delayed")
 
@@ -131,7 +131,7 @@ def promote(req: Promote, call: Call) -> None:
 @command(Permission.CONTROL)
 def move_to_wait(req: MoveToWait, call: Call) -> None:
     """Give an active job back, end a delay, retry a dead letter."""
-    m = _maybe(call, req.id)
+    m = known(call, req.id)
     if m is None or not manage.move_to_wait(call.engine, m, check.text(req.token), call.now):
         state = name_of(m) if m else "unknown"
         raise NotActive(f"Cannot move job from state '{state}' to waiting")
@@ -148,7 +148,7 @@ def move_to_delayed(req: MoveToDelayed, call: Call) -> None:
 @command(Permission.CONTROL)
 def move_to_waiting_children(req: MoveToWaitingChildren, call: Call) -> Data:
     """Let an active job wait until everything it depends on is completed."""
-    m = _maybe(call, req.id)
+    m = known(call, req.id)
     token = check.text(req.token)
     if m is None or not manage.move_to_waiting_children(call.engine, m, token, call.now):
         raise NotActive("Job is not active")
@@ -158,7 +158,7 @@ def move_to_waiting_children(req: MoveToWaitingChildren, call: Call) -> Data:
 @command(Permission.CONTROL)
 def change_delay(req: ChangeDelay, call: Call) -> None:
     """Let a job run ``delay`` ms from now, not earlier."""
-    m = _maybe(call, req.id)
+    m = known(call, req.id)
     token = check.text(req.token)
     if m is None or not manage.change_delay(call.engine, m, token, _delay(req.delay), call.now):
         raise NotFound("Job not found or cannot change delay")
@@ -167,7 +167,7 @@ def change_delay(req: ChangeDelay, call: Call) -> None:
 @command(Permission.CONTROL)
 def change_priority(req: ChangePriority, call: Call) -> None:
     """Give a waiting or delayed job another priority."""
-    m = _maybe(call, req.id)
+    m = known(call, req.id)
     priority = check.whole(req.priority)
     if priority is None:
         raise BadRequest("priority must be a number")
@@ -179,7 +179,7 @@ def change_priority(req: ChangePriority, call: Call) -> None:
 @command(Permission.CONTROL, bulk=True)
 def update(req: Update, call: Call) -> None:
     """Replace the data of a job that is live or completed; it must be data that PUSH would take."""
-    m, data = _maybe(call, req.id), bytes(req.data)
+    m, data = known(call, req.id), bytes(req.data)
     check_data(data)
     if m is None or not manage.update(call.engine, m, data):
         raise NotFound("Job not found or cannot be updated")
@@ -211,10 +211,6 @@ def _outcome(m: Message | None, well: bool) -> dict[str, Any]:
     if m.state is not State.DEAD:
         return {"completed": False, "removed": True}
     return {"completed": False, "failed": True, "error": m.run.error if m.run else None}
-
-
-def _maybe(call: Call, id: Any) -> Message | None:
-    return call.engine.messages.get(id) if isinstance(id, str) else None
 
 
 def _delay(value: Any) -> int:

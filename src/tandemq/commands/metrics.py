@@ -57,7 +57,7 @@ def prometheus(req: Prometheus, call: Call) -> Data:
 @command(Permission.LIST)
 def worker_stats(req: WorkerStats, call: Call) -> Data:
     """Return how many workers there are and what they say they did."""
-    return Data({"stats": totals(call)})
+    return Data({"stats": totals(call.engine.workers, call.now)})
 
 
 def _totals(call: Call) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Stats and StorageStatus: how the server is doing."""
+"""Stats, StorageStatus and CompactMemory: how the server is doing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from tandemq.commands.call import Call, Data
 from tandemq.commands.table import Permission, Request, command
+from tandemq.engine import inspect
 from tandemq.model.message import State
 
 
@@ -27,9 +28,7 @@ class StorageStatus(Request, tag="StorageStatus"):
 def stats(req: Stats, call: Call) -> dict[str, Any]:
     """Return counts over all queues, totals since the start, and rates a second."""
     engine, measured = call.engine, call.host.stats()
-    counts = [0] * len(State)
-    for q in engine.queues.values():
-        counts = [a + b for a, b in zip(counts, q.counts, strict=True)]
+    counts = inspect.counts(engine)
     shown: dict[str, Any] = {
         "waiting": counts[State.READY],
         "active": counts[State.LEASED],

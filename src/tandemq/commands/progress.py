@@ -1,4 +1,4 @@
-"""Progress, AddLog and GetLogs: what a worker tells about a job while it runs."""
+"""Progress and the three commands of a job's log: what a worker tells while it runs."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, UnsetType
 
@@ -76,7 +76,7 @@ class Job(Request):
     cascade_on_failure: bool | None = False  # ours
     fail_on_removal: bool | None = False  # ours
     repeat: repeat.Fields | None = None
-    long_backoff: str | None = None  # its type; set by ``read``
+    backoff_type: Literal["fixed", "exponential"] | None = None  # set by ``read``
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:
@@ -191,7 +191,7 @@ def check_data(data: bytes) -> None:
 
 
 _asked = attrgetter(
-    "max_attempts", "backoff", "long_backoff", "ttl", "timeout", "lifo", "durable",
+    "max_attempts", "backoff", "backoff_type", "ttl", "timeout", "lifo", "durable",
     "remove_on_complete", "remove_on_fail", "stall_timeout", "stack_trace_limit", "keep_logs",
     "size_limit", "tags", "group_id", "group_max_size", "cost",
 )  # fmt: skip
@@ -205,10 +205,7 @@ def _options(job: Job, named: bool) -> Options:
     key, shared = _asked(job), _shared[named]
     if key == _PLAIN and not named:
         return DEFAULTS
-    try:
-        options = shared.get(key)
-    except TypeError:  # a list or a map among what is not supported
-        return _make_options(job, named)
+    options = shared.get(key)
     if options is None:
         options = _make_options(job, named)
         if len(shared) < SHARED:
@@ -221,7 +218,7 @@ def _make_options(job: Job, named: bool) -> Options:
     return Options(
         max_attempts=3 if job.max_attempts is None else job.max_attempts,
         backoff=1000 if job.backoff is None else job.backoff,
-        backoff_type=job.long_backoff,
+        backoff_type=job.backoff_type,
         ttl=job.ttl,
         timeout=job.timeout,
         lifo=bool(job.lifo),
@@ -260,12 +257,12 @@ def _read_job(fields: dict[str, Any]) -> dict[str, Any]:
         "group_id": check.group_id(fields["groupId"]) if grouped else UNSET,
         "priority": check.group_priority(fields.get("priority", 0))
         if grouped
-        else check.number(fields, "priority", -1_000_000, 1_000_000, 0, whole=True),
+        else check.number(fields, "priority", *check.PRIORITIES, 0, whole=True),
         "delay": check.number(fields, "delay", 0, check.YEAR, 0),
         "timeout": check.number(fields, "timeout", 0, check.DAY, None),
         "max_attempts": check.number(fields, "maxAttempts", 1, 1000, 3, whole=True),
     }
-    found["backoff"], found["long_backoff"] = _read_backoff(fields)
+    found["backoff"], found["backoff_type"] = _read_backoff(fields)
     found["ttl"] = check.number(fields, "ttl", 0, check.YEAR, None)
     found["cost"] = check.number(fields, "cost", 0, MOST_COST, 1)
     if grouped and "groupMaxSize" in fields:

@@ -145,8 +145,8 @@ def _as_fields(job: Job) -> dict[str, Any]:
         value = getattr(job, name)
         if value is not UNSET and (value != default or name == "data"):
             found[_CAMEL[name]] = value
-    if "backoff" in found and job.long_backoff is not None:
-        found["backoff"] = {"type": job.long_backoff, "delay": found["backoff"]}
+    if "backoff" in found and job.backoff_type is not None:
+        found["backoff"] = {"type": job.backoff_type, "delay": found["backoff"]}
     return found
 
 

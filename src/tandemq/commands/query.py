@@ -6,7 +6,7 @@ from typing import Any
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Found, Listed, Result
-from tandemq.commands.states import in_state, name_of, states_of
+from tandemq.commands.states import in_state, name_of, priorities_of, states_of
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine import inspect
 from tandemq.model.errors import NotActive, NotFound
@@ -92,14 +92,14 @@ def get_job_by_custom_id(req: GetJobByCustomId, call: Call) -> Found:
 @command(Permission.INSPECT)
 def get_state(req: GetState, call: Call) -> dict[str, Any]:
     """Return the state of a job, ``unknown`` for one that does not exist."""
-    m = _maybe(call, req.id)
+    m = known(call, req.id)
     return {"id": req.id, "state": name_of(m) if m else "unknown"}
 
 
 @command(Permission.INSPECT)
 def get_result(req: GetResult, call: Call) -> Result:
     """Return the result of a completed job, nothing when there is none."""
-    m = _maybe(call, req.id)
+    m = known(call, req.id)
     done = m is not None and m.state is State.DONE and m.run is not None
     return Result(req.id, m.run.result if done and m is not None and m.run is not None else None)
 
@@ -143,9 +143,7 @@ def get_job_counts(req: GetJobCounts, call: Call) -> dict[str, Any]:
 def get_counts_per_priority(req: GetCountsPerPriority, call: Call) -> dict[str, Any]:
     """Return how many jobs of each priority are ready or delayed."""
     queue = check.any_queue(req.queue)
-    q = call.engine.queues.get(queue)
-    counts = q.priorities if q is not None else {}
-    return {"queue": queue, "counts": {str(p): n for p, n in sorted(counts.items())}}
+    return {"queue": queue, "counts": priorities_of(call.engine.queues.get(queue))}
 
 
 @command(Permission.INSPECT)
@@ -154,13 +152,18 @@ def count(req: Count, call: Call) -> dict[str, Any]:
     return {"count": inspect.count(call.engine, check.any_queue(req.queue))}
 
 
+def known(call: Call, id: Any) -> Message | None:
+    """Return a message, None when there is none; what cannot be an id names nothing."""
+    return call.engine.messages.get(id) if isinstance(id, str) else None
+
+
 def find(call: Call, id: Any) -> Message:
     """Return a message.
 
     Raises:
         NotFound
     """
-    m = _maybe(call, id)
+    m = known(call, id)
     if m is None:
         raise NotFound("Job not found")
     return m
@@ -175,7 +178,3 @@ def active(m: Message) -> Message:
     if m.state is not State.LEASED:
         raise NotActive(f"Job is not active (current state: {name_of(m)})")
     return m
-
-
-def _maybe(call: Call, id: Any) -> Message | None:
-    return call.engine.messages.get(id) if isinstance(id, str) else None

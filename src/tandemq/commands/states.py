@@ -51,6 +51,12 @@ def states_of(q: Queue | None) -> dict[str, int]:
     }
 
 
+def priorities_of(q: Queue | None) -> dict[str, int]:
+    """Return how many jobs of each priority are ready or delayed; the priorities are texts."""
+    counts = q.priorities if q is not None else {}
+    return {str(priority): count for priority, count in sorted(counts.items())}
+
+
 def in_state(
     engine: Engine, q: Queue, names: Sequence[str], offset: int, limit: int, descending: bool
 ) -> list[Message]:

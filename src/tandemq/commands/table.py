@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Raw, Struct
@@ -37,8 +37,6 @@ class Request(Struct, tag_field="cmd", rename="camel", kw_only=True):
     """What every request has: an id that its answer repeats, of whatever type the client likes."""
 
     req_id: Raw = ABSENT
-
-    lenient: ClassVar[bool] = False
 
     def opaque(self) -> Iterable[Raw]:
         """Return the users' data it carries, which goes on to other clients as it came."""

@@ -7,8 +7,8 @@ from typing import Any
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Data
 from tandemq.commands.table import Permission, Request, command
-from tandemq.engine.workers import ACTIVE, Worker
-from tandemq.model.errors import NotFound
+from tandemq.engine.workers import ACTIVE, Worker, Workers
+from tandemq.model.errors import BadRequest, NotFound
 
 LIMIT = 100_000  # workers; a client could otherwise fill the memory with made-up ones
 
@@ -50,7 +50,7 @@ def register_worker(req: RegisterWorker, call: Call) -> Data:
     now, started = call.now, check.whole(req.started_at)
     workers = call.engine.workers
     if len(workers) >= LIMIT and workers.get(req.worker_id) is None:
-        raise NotFound(f"There are {LIMIT} workers already; unregister some first")
+        raise BadRequest(f"There are {LIMIT} workers already; unregister some first")
     worker = workers.register(
         Worker(
             id=check.text(req.worker_id) or call.engine.new_id(now),
@@ -99,17 +99,16 @@ def list_workers(req: ListWorkers, call: Call) -> Data:
     """Return the registered workers and their totals."""
     workers = call.engine.workers.listed(call.now)
     listed = [{**shown(w, call), "uptime": float(call.now - w.registered)} for w in workers]
-    return Data({"workers": listed, "stats": totals(call)})
+    return Data({"workers": listed, "stats": totals(call.engine.workers, call.now)})
 
 
-def totals(call: Call) -> dict[str, int]:
+def totals(registry: Workers, now: int) -> dict[str, int]:
     """Return how many workers there are, and the sums of what they say of themselves.
 
     A stale worker offers no slots.
     """
-    registry = call.engine.workers
-    workers = registry.listed(call.now)
-    active = [w for w in workers if registry.status(w, call.now) == ACTIVE]
+    workers = registry.listed(now)
+    active = [w for w in workers if registry.status(w, now) == ACTIVE]
     return {
         "total": len(workers),
         "active": len(active),

@@ -52,7 +52,6 @@ _NAMES: dict[str, tuple[tuple[str, ...], Callable[[str], str]]] = {
         _as_it_is,
     ),
     "worker_timeout_ms": (("WORKER_TIMEOUT_MS",), _as_it_is),
-    "worker_cleanup_ms": (("WORKER_CLEANUP_INTERVAL_MS",), _as_it_is),
     "webhook_max_retries": (("WEBHOOK_MAX_RETRIES",), _as_it_is),
     "webhook_retry_delay_ms": (("WEBHOOK_RETRY_DELAY_MS",), _as_it_is),
     "metrics_max_queues": (("METRICS_MAX_QUEUES",), _as_it_is),

@@ -94,9 +94,6 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         int,
         about("Silence after which a worker counts as gone.", unit="ms", low=1, high=YEAR_MS),
     ] = 30_000
-    worker_cleanup_ms: Annotated[
-        int, about("How often workers that are gone are removed.", unit="ms", low=1, high=YEAR_MS)
-    ] = 60_000
     webhook_allow: Annotated[
         tuple[str, ...], about("Private networks that webhooks may reach, like 10.1.0.0/16.")
     ] = ()

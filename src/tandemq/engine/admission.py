@@ -19,7 +19,7 @@ from tandemq.engine.lane import NO_TERMS, Lane, Terms
 from tandemq.engine.lanes import Lanes
 from tandemq.engine.timers import FAR
 from tandemq.model.message import Message, State
-from tandemq.model.policy import Rate, deadline, expires
+from tandemq.model.policy import BATCH_BYTES, Rate, deadline, expires
 
 if TYPE_CHECKING:
     from tandemq.engine.consumers import Consumer
@@ -196,9 +196,15 @@ def match(engine: Engine, q: Queue, now: int) -> None:
 def _serve(engine: Engine, q: Queue, c: Consumer, now: int) -> bool:
     """Give a consumer what it may take; False when that is nothing."""
     taken: list[Message] = []
-    while len(taken) < c.prefetch and (m := following(engine, q, c.terms, now)) is not None:
+    room = BATCH_BYTES
+    while (
+        len(taken) < c.prefetch
+        and room > 0
+        and (m := following(engine, q, c.terms, now)) is not None
+    ):
         engine.lease(m, None if c.detach else c.conn, c.span, now)
         taken.append(m)
+        room -= len(m.body)
     if taken:
         engine.answer(c, taken)
     return bool(taken)

@@ -93,7 +93,6 @@ def _clean_expected(engine: Engine, queue: str, before: float, limit: int) -> Sw
 
 def obliterate(engine: Engine, queue: str) -> Sweep:
     """Take away everything that a queue holds, whatever its state; ``wipe`` does the rest."""
-
     last = engine.seq
 
     def act(m: Message, now: int) -> bool:

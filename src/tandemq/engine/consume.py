@@ -9,7 +9,7 @@ from tandemq.engine.endings import ended
 from tandemq.engine.lane import Terms
 from tandemq.engine.overlap import dropped
 from tandemq.model.message import Message, State
-from tandemq.model.policy import INTERRUPTIONS, lease_of
+from tandemq.model.policy import BATCH_BYTES, INTERRUPTIONS, lease_of
 
 READY, DEAD, GONE = State.READY, State.DEAD, State.GONE
 
@@ -27,14 +27,17 @@ def take(
 
     ``span`` asks for leases with a token, of that many ms; ``conn`` None for leases that survive
     every connection. ``terms`` are what the pull asks of groups. A queue that does not exist is not
-    made by asking.
+    made by asking. Large messages come in smaller numbers: an answer longer than any peer reads
+    would cost its jobs one lost connection after the other.
     """
     q = engine.queues.get(queue)
     taken: list[Message] = []
     if q is not None and q.open and engine.granting:
-        while len(taken) < count and (m := engine.next(q, now, terms)) is not None:
+        room = BATCH_BYTES
+        while len(taken) < count and room > 0 and (m := engine.next(q, now, terms)) is not None:
             engine.lease(m, conn, span, now)
             taken.append(m)
+            room -= len(m.body)
     return taken
 
 

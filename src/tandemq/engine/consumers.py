@@ -32,10 +32,6 @@ class Consumer:
     held: dict[str, Message] = field(default_factory=dict)
 
     @property
-    def one_shot(self) -> bool:
-        return self.req is not None
-
-    @property
     def willing(self) -> bool:
         return not (self.closed or self.stalled) and len(self.held) < self.prefetch
 

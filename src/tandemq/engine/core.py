@@ -27,7 +27,7 @@ from tandemq.engine.webhooks import Webhooks
 from tandemq.engine.workers import Workers
 from tandemq.model.message import Lease, Message, Options, Run, State, Step
 from tandemq.model.outcome import Event, Late, Outcome, Reply
-from tandemq.model.policy import HISTORY, expires, looks_again
+from tandemq.model.policy import BATCH_BYTES, HISTORY, expires, looks_again
 from tandemq.model.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -148,7 +148,12 @@ class Engine:
                 self.finished.add(m)
                 return
             if state is LEASED:
-                self._hold(m)
+                conn = m.lease.conn  # type: ignore[union-attr]  # a leased message has a lease
+                if conn is not None:
+                    held = self.leased_by.get(conn)
+                    if held is None:
+                        held = self.leased_by[conn] = {}
+                    held[seq] = m
             elif m.links is not None:
                 self.dependents.add(m)
         if (at := looks_again(m)) is not None:
@@ -173,14 +178,6 @@ class Engine:
             self.finished.remove(m)
         elif m.links is not None:
             self.dependents.drop(m)
-
-    def _hold(self, m: Message) -> None:
-        conn = m.lease.conn  # type: ignore[union-attr]  # a leased message has a lease
-        if conn is not None:
-            held = self.leased_by.get(conn)
-            if held is None:
-                held = self.leased_by[conn] = {}
-            held[m.seq] = m
 
     def _let_go(self, m: Message) -> None:
         conn = m.lease.conn  # type: ignore[union-attr]  # a leased message has a lease
@@ -298,9 +295,11 @@ class Engine:
             return
         while q.ready and q.open and self.granting and (c := q.ring.first()) is not None:
             taken: list[Message] = []
-            while len(taken) < c.prefetch and (m := self.next(q, now)) is not None:
+            room = BATCH_BYTES
+            while len(taken) < c.prefetch and room > 0 and (m := self.next(q, now)) is not None:
                 self.lease(m, None if c.detach else c.conn, c.span, now)
                 taken.append(m)
+                room -= len(m.body)
             if taken:
                 self.answer(c, taken)
 

@@ -16,7 +16,7 @@ def restore(engine: Engine, key: str, value: bytes | None, now: int | None = Non
     """
     kind, _, name = key.partition("/")
     if kind == "queue":
-        control.restore(engine, name, value)
+        control.restore(engine, name, value, now)
     elif kind == "log":
         engine.logs.restore(name, value)
     elif kind == "kid":

@@ -22,6 +22,12 @@ def count(engine: Engine, queue: str) -> int:
     return len(q.ready) + len(q.members[State.DELAYED]) if q else 0
 
 
+def counts(engine: Engine) -> list[int]:
+    """Return how many messages are in each state, over all queues."""
+    rows = [q.counts for q in engine.queues.values()]
+    return [sum(column) for column in zip(*rows, strict=True)] or [0] * len(State)
+
+
 def page(
     engine: Engine,
     queue: str,

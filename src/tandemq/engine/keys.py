@@ -127,10 +127,3 @@ def free_own(engine: Engine, m: Message, now: int) -> bool:
     if key is None or not engine.keyring.owns(m):
         return False
     return free(engine, m.queue, key, now)
-
-
-def taken(engine: Engine, m: Message, now: int) -> bool:
-    """Whether another message holds the key of one that has ended, so that it cannot come back."""
-    key = m.options.unique_key
-    holder = engine.keyring.holder(engine, m.queue, key, now) if key is not None else None
-    return holder is not None and holder.id != m.id

@@ -199,18 +199,18 @@ def overdue(engine: Engine, m: Message, now: int) -> None:
     """The clock ends a lease: it ran out, the job ran too long, or its worker went silent."""
     ends, limit = lease_ends_at(m), times_out_at(m)
     if limit is not None and limit <= now:
-        retire(m)
+        _retire(m)
         end_attempt(engine, m, now, "Job timeout exceeded", cause="timeout")
     elif m.options.unique_key is not None and dropped(engine, m, now):
         return
     elif ends is not None and ends <= now:
         _lease_ran_out(engine, m, now)
     else:
-        retire(m)
+        _retire(m)
         _stalled(engine, m, now)
 
 
-def retire(m: Message) -> None:
+def _retire(m: Message) -> None:
     """Remember the lease that ends, because its holder may still come with a result."""
     run, lease = lease_of(m)
     run.retired = lease.token or ""

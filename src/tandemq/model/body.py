@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
@@ -134,12 +135,29 @@ def skip(buf: bytes, pos: int, depth: int = MAX_DEPTH, values: int = MAX_VALUES)
             left = outer.pop()
 
 
-def valid(raw: bytes) -> bool:
-    """Whether the bytes are exactly one well-formed value, however deep."""
-    try:
-        return skip(raw, 0, len(raw)) == len(raw)
-    except Malformed:
-        return False
+def entries(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the keys and values of a map as they are encoded, however deep.
+
+    Raises:
+        Malformed: when it is not exactly one well-formed map.
+    """
+    members, pos = container(raw, 0)
+    for _ in range(members // 2):
+        middle = skip(raw, pos, len(raw))
+        stop = skip(raw, middle, len(raw))
+        yield raw[pos:middle], raw[middle:stop]
+        pos = stop
+    if pos != len(raw):
+        raise Malformed("bytes are left over")
+
+
+def map_head(count: int) -> bytes:
+    """Return the shortest header of a map with so many entries."""
+    if count <= 15:
+        return bytes((0x80 | count,))
+    if count <= 0xFFFF:
+        return b"\xde" + count.to_bytes(2, "big")
+    return b"\xdf" + count.to_bytes(4, "big")
 
 
 def text_of(body: bytes) -> str:
@@ -274,33 +292,19 @@ def split_legacy_name(raw: bytes) -> tuple[str, bytes] | None:
 def _size_without(raw: bytes, left: int, held: int) -> int:
     """Size of the map without an entry of key a4 "name", when `left` others are in it."""
     head = 1 if raw[0] <= 0x8F else 3 if raw[0] == 0xDE else 5
-    return len(raw) - head - len(b"\xa4name") - held + len(_map_head(left))
+    return len(raw) - head - len(b"\xa4name") - held + len(map_head(left))
 
 
 def _cut_name(raw: bytes) -> tuple[str, bytes] | None:
     """The same for any keys, entry by entry."""
-    members, pos = container(raw, 0)
     kept: list[bytes] = []
     held: bytes | None = None
-    for _ in range(members // 2):
-        middle = skip(raw, pos, len(raw))
-        stop = skip(raw, middle, len(raw))
-        if raw[pos:middle] in _NAME_FORMS:
-            held = raw[middle:stop]
+    for key, value in entries(raw):
+        if key in _NAME_FORMS:
+            held = value
         else:
-            kept.append(raw[pos:stop])
-        pos = stop
-    if held is None or pos != len(raw):
-        return None
-    if not (0xA0 <= held[0] <= 0xBF or 0xD9 <= held[0] <= 0xDB):
+            kept.append(key + value)
+    if held is None or held[0] not in TEXTS:
         return None
     name = text_of(held[body_span(held, 0)[0] :])
-    return name, _map_head(len(kept)) + b"".join(kept)
-
-
-def _map_head(count: int) -> bytes:
-    if count <= 15:
-        return bytes((0x80 | count,))
-    if count <= 0xFFFF:
-        return b"\xde" + count.to_bytes(2, "big")
-    return b"\xdf" + count.to_bytes(4, "big")
+    return name, map_head(len(kept)) + b"".join(kept)

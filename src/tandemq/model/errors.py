@@ -30,12 +30,6 @@ class UnknownCommand(BadRequest):
     code = "unknown-command"
 
 
-class NotSupported(BadRequest):
-    """The request is understood, but this release does not do it."""
-
-    code = "not-supported"
-
-
 class GroupFull(TandemqError):
     """As many messages of a group wait as its publisher allows."""
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tandemq.model.body import Malformed, container, is_map, skip
+from tandemq.model.body import Malformed, entries, is_map, map_head
 
 PARENT: Final = "__parentId"
 PARENT_QUEUE: Final = "__parentQueue"
@@ -86,27 +86,12 @@ def _with(raw: bytes, changes: Mapping[str, Any]) -> bytes:
         else:
             fields[_encode(name)] = _encode(value)
     parts = [part for entry in fields.items() for part in entry]
-    return _head(len(fields)) + b"".join(parts)
+    return map_head(len(fields)) + b"".join(parts)
 
 
 def _entries(raw: bytes) -> list[tuple[bytes, bytes]]:
-    """Return the entries of a map as they are encoded."""
-    found = []
+    """Return the entries of a map as they are encoded; none of what cannot be read."""
     try:
-        members, pos = container(raw, 0)
-        for _ in range(members // 2):
-            middle = skip(raw, pos, len(raw))
-            stop = skip(raw, middle, len(raw))
-            found.append((raw[pos:middle], raw[middle:stop]))
-            pos = stop
+        return list(entries(raw))
     except Malformed:
         return []
-    return found
-
-
-def _head(count: int) -> bytes:
-    if count <= 15:
-        return bytes((0x80 | count,))
-    if count <= 0xFFFF:
-        return b"\xde" + count.to_bytes(2, "big")
-    return b"\xdf" + count.to_bytes(4, "big")

@@ -162,7 +162,6 @@ class _Stop:
 @contextmanager
 def _reloading(runtime: Runtime, certificate: ServerCertificate | None) -> Iterator[None]:
     """Read certificate and tokens again on SIGHUP; what is bad changes nothing."""
-
     path = runtime.settings.token_file
     from_file = path is not None and runtime.settings.tokens == tokens_from(path)
 

@@ -25,7 +25,9 @@ from prometheus_client.registry import Collector
 
 from tandemq.commands.access import COMPATIBLE_WITH
 from tandemq.commands.states import states_of
+from tandemq.commands.workers import totals
 from tandemq.model.message import State
+from tandemq.server.meter import now_ms
 from tandemq.server.monitor import BOUNDS, Histogram
 
 if TYPE_CHECKING:
@@ -109,17 +111,15 @@ class Families(Collector):
             )
 
     def _workers(self) -> Iterator[Metric]:
-        registry = self._engine.workers
-        now = time.time_ns() // 1_000_000
-        workers = registry.listed(now)
-        active = [w for w in workers if registry.status(w, now) == "active"]
-        slots = sum(w.concurrency for w in active)
-        yield _gauge("bunqueue_workers_registered", "Workers that are registered.", len(workers))
-        yield _gauge("bunqueue_workers_active", "Workers that were heard of lately.", len(active))
-        busy = sum(w.active for w in workers)
-        yield _gauge("bunqueue_worker_active_jobs", "Jobs that workers say they run.", busy)
-        yield _gauge("bunqueue_worker_concurrency_slots", "Jobs that workers could run.", slots)
-        processed, failed = sum(w.processed for w in workers), sum(w.failed for w in workers)
+        sums = totals(self._engine.workers, now_ms())
+        for name, doc, key in (
+            ("bunqueue_workers_registered", "Workers that are registered.", "total"),
+            ("bunqueue_workers_active", "Workers that were heard of lately.", "active"),
+            ("bunqueue_worker_active_jobs", "Jobs that workers say they run.", "activeJobs"),
+            ("bunqueue_worker_concurrency_slots", "Jobs they could run.", "concurrencySlots"),
+        ):
+            yield _gauge(name, doc, sums[key])
+        processed, failed = sums["totalProcessed"], sums["totalFailed"]
         yield _counter("bunqueue_workers_processed", "Jobs that workers say they did.", processed)
         yield _counter("bunqueue_workers_failed", "Jobs that workers say failed.", failed)
 

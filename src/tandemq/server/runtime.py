@@ -218,7 +218,7 @@ class Runtime:
         connection.owed += len(answer)
         if type(reply) is Pulled and reply.messages:
             self._grants.note(connection, now)
-        if (row.keeps or self._failed) and self._unkept:
+        if self._committer is not None and (row.keeps or self._failed) and self._unkept:
             self._held.append((connection, answer, request.req_id))
         else:
             connection.out.append(answer)

@@ -28,10 +28,10 @@ from tandemq.model.errors import BadRequest
 from tandemq.model.outcome import Event
 from tandemq.server.payloads import payload
 
-Headers = Mapping[bytes | str, bytes | str]
-
 if TYPE_CHECKING:
     from tandemq.server.runtime import Runtime
+
+Headers = Mapping[bytes | str, bytes | str]
 
 log = logging.getLogger("tandemq.webhooks")
 

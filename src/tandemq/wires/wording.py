@@ -9,7 +9,6 @@ BUNQUEUE: dict[type[e.TandemqError], str | None] = {
     e.TandemqError: "Internal server error",
     e.BadRequest: None,
     e.UnknownCommand: None,
-    e.NotSupported: None,
     e.NotFound: None,
     e.GroupFull: "Group {group} has reached its maximum size of {size}",
     e.AboutMessage: "Internal server error",

@@ -21,7 +21,6 @@ from tandemq.model.errors import BadRequest
 from tandemq.wires.bunqueue import codec, lenient
 
 DEPTH: Final = 8  # levels of lists and maps that are looked at in one go; the rest goes slowly
-UNDEFINED_EXT: Final = Ext(0, b"\0")
 TIMESTAMP: Final = -1  # the extension that every client knows
 
 
@@ -86,8 +85,6 @@ def _field(name: str, value: Any) -> Any:
 
 
 def _as_clients_see(value: Any) -> Any:
-    if value is lenient.UNDEFINED:
-        return UNDEFINED_EXT
     if isinstance(value, dict):
         return {key: _as_clients_see(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -7,7 +7,7 @@ the tolerant path, which sees what a JavaScript peer would see and finds the rig
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
@@ -37,6 +37,7 @@ from tandemq.model.errors import (
     TandemqError,
     UnknownCommand,
 )
+from tandemq.model.message import Message
 from tandemq.model.outcome import Late, Reply
 from tandemq.wires.bunqueue import codec, lenient, shapes
 from tandemq.wires.bunqueue.opaque import all_plain, readable_fields
@@ -44,6 +45,7 @@ from tandemq.wires.framing import FrameDecoder
 from tandemq.wires.wording import in_bunqueue
 
 MAX_FRAME = 64 << 20  # bytes
+TOO_LARGE = f"The answer is too large (max {MAX_FRAME} bytes); ask for fewer jobs"
 SMALL_FRAME = 1 << 20  # bytes; only commands that carry users' data may be larger
 
 _STRICT = frozenset((Push, PushMany))
@@ -192,8 +194,14 @@ def _pushed_many(reply: PushedMany, req: Raw) -> bytes:
     return codec.framed(b"\x83\xa2ok\xc3\xa3ids", codec.encode(reply.ids), codec.REQ, req)
 
 
+_JOB = b"\x84\xa2ok\xc3\xa3job"
+
+
 def _pulled(reply: Pulled, req: Raw) -> bytes:
     messages, many, tokens = reply.messages, reply.many, reply.tokens
+    if tokens and not many and messages:  # what most workers ask for
+        m = messages[0]
+        return codec.framed(_JOB, shapes.job(m), b"\xa5token", _token(m), codec.REQ, req)
     size = 4 if tokens else 3
     parts = [bytes((0x80 | size,)), b"\xa2ok\xc3"]
     if many:
@@ -212,27 +220,45 @@ def _token(m: Any) -> bytes:
     return codec.NULL if m.lease is None else codec.text(m.lease.token)  # its time ran out just now
 
 
+def _bounded(frame: bytes) -> bytes:
+    """Return the answer to a read, unless it is longer than what a peer reads or a server owes."""
+    if len(frame) > MAX_FRAME:
+        raise BadRequest(TOO_LARGE)
+    return frame
+
+
+def _bounded_jobs(messages: Iterable[Message], shown: Callable[[Message], bytes]) -> list[bytes]:
+    """Return jobs as they are shown, and stop in time where they are too large together."""
+    jobs: list[bytes] = []
+    size = 0
+    for m in messages:
+        jobs.append(job := shown(m))
+        size += len(job)
+        if size > MAX_FRAME:
+            raise BadRequest(TOO_LARGE)
+    return jobs
+
+
 def _found(reply: Found, req: Raw) -> bytes:
     shown = shapes.job_read if reply.with_state else shapes.job_without_state
-    return codec.framed(b"\x83\xa2ok\xc3\xa3job", shown(reply.message), codec.REQ, req)
+    return _bounded(codec.framed(b"\x83\xa2ok\xc3\xa3job", shown(reply.message), codec.REQ, req))
 
 
 def _listed(reply: Listed, req: Raw) -> bytes:
-    jobs = map(shapes.job_read, reply.messages)
-    size = codec.array(len(reply.messages))
-    return codec.framed(b"\x83\xa2ok\xc3\xa4jobs", size, *jobs, codec.REQ, req)
+    jobs = _bounded_jobs(reply.messages, shapes.job_read)
+    size = codec.array(len(jobs))
+    return _bounded(codec.framed(b"\x83\xa2ok\xc3\xa4jobs", size, *jobs, codec.REQ, req))
 
 
 def _buried(reply: Buried, req: Raw) -> bytes:
-    jobs = [shapes.job_at_rest(m) for m, _ in reply.entries]
+    jobs = _bounded_jobs((m for m, _ in reply.entries), shapes.job_at_rest)
     entries = [
         codec.encode({"job": Raw(job), **codec.narrow(known)})
         for job, (_, known) in zip(jobs, reply.entries, strict=True)
     ]
     size = codec.array(len(jobs))
-    return codec.framed(
-        b"\x84\xa2ok\xc3\xa4jobs", size, *jobs, b"\xa7entries", size, *entries, codec.REQ, req
-    )
+    jobs_and_entries = (b"\xa4jobs", size, *jobs, b"\xa7entries", size, *entries)
+    return _bounded(codec.framed(b"\x84\xa2ok\xc3", *jobs_and_entries, codec.REQ, req))
 
 
 def _flowed(reply: Flowed, req: Raw) -> bytes:
