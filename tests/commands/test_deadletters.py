@@ -184,3 +184,12 @@ def test_rules_are_an_object(desk: Desk, config: Any) -> None:
 def test_a_queue_with_rules_is_listed(desk: Desk) -> None:
     desk.do("SetDlqConfig", queue="q", config={"maxEntries": 5})
     assert desk.do("ListQueues") == {"queues": ["q"]}
+
+
+def test_an_edited_copy_is_bound_by_the_size_limit_of_its_letter(desk: Desk) -> None:
+    id, token = desk.active(maxAttempts=1, sizeLimit=10)
+    desk.do("FAIL", id=id, token=token)
+    fields = {"queue": "q", "jobId": id, "data": "x" * 9}
+    words = "Job data too large (its sizeLimit is 10 bytes)"
+    assert desk.refused("RetryDlq", **fields) == words
+    assert desk.refused("RetryDlq", **fields, dryRun=True) == words

@@ -203,3 +203,12 @@ def test_a_watch_ends_with_its_connection(desk: Desk) -> None:
     desk.disconnect(2)
     desk.do("ACK", id=id, token=token)
     assert list(desk.told()) == []
+
+
+def test_other_data_is_bound_by_the_size_limit_of_the_job(desk: Desk) -> None:
+    id = desk.push(data="x", sizeLimit=10)
+    words = "Job data too large (its sizeLimit is 10 bytes)"
+    assert desk.refused("Update", id=id, data="x" * 9) == words
+    assert desk.job(id)["data"] == "x"
+    desk.do("Update", id=id, data="x" * 8)
+    assert desk.job(id)["data"] == "x" * 8

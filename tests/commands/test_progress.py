@@ -173,3 +173,21 @@ def test_lines_are_counted_from_the_end_too(desk: Desk) -> None:
         desk.do("AddLog", id=id, message=message)
     logs = desk.do("GetLogs", id=id, start=-1)["data"]
     assert [line["message"] for line in logs["logs"]] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept"), [(2, ["b", "c"]), (2.9, ["b", "c"]), (0, []), (-1, ["a", "b", "c"])]
+)
+def test_a_job_may_keep_fewer_lines(desk: Desk, keep: float, kept: list[str]) -> None:
+    id = desk.push(keepLogs=keep)
+    for message in "abc":
+        assert desk.do("AddLog", id=id, message=message) == {"data": {"added": True}}
+    logs = desk.do("GetLogs", id=id)["data"]
+    assert [line["message"] for line in logs["logs"]] == kept
+
+
+def test_no_job_keeps_more_than_a_hundred_lines(desk: Desk) -> None:
+    id = desk.push(keepLogs=1_000)
+    for n in range(101):
+        desk.do("AddLog", id=id, message=n)
+    assert desk.do("GetLogs", id=id)["data"]["count"] == 100

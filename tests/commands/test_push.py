@@ -396,3 +396,59 @@ def test_the_shared_options_are_bounded(desk: Desk, monkeypatch: pytest.MonkeyPa
     for n in range(10):
         assert desk.job(desk.push(ttl=n + 1000))["ttl"] == n + 1000
     assert len(module._shared[False]) == 3
+
+
+# -- limits that a job sets for itself -----------------------------------------------------------
+
+TOO_LARGE = "Job data too large (its sizeLimit is 10 bytes)"
+
+
+@pytest.mark.parametrize(
+    ("data", "fits"), [("x" * 8, True), ("x" * 9, False), ("ü" * 4, True), ("ü" * 5, False)]
+)
+def test_the_size_limit_counts_bytes_of_json(desk: Desk, data: str, fits: bool) -> None:
+    if fits:
+        assert desk.job(desk.push(data=data, sizeLimit=10))["data"] == data
+    else:
+        assert desk.refused("PUSH", queue="q", data=data, sizeLimit=10) == TOO_LARGE
+        assert desk.do("GetJobs", queue="q")["jobs"] == []
+
+
+@pytest.mark.parametrize("limit", [0, -5, None, "10", math.inf])
+def test_a_size_limit_that_limits_nothing_is_none(desk: Desk, limit: Any) -> None:
+    assert desk.push(data="x" * 99, sizeLimit=limit)
+
+
+def test_a_job_without_data_is_never_too_large(desk: Desk) -> None:
+    assert desk.do("PUSH", queue="q", sizeLimit=1)
+
+
+@pytest.mark.parametrize("name", [{}, {"name": "given"}])
+def test_a_batch_tells_which_job_was_too_large(desk: Desk, name: dict[str, str]) -> None:
+    large = {"data": {"name": "n", "a": "x" * 20}, "sizeLimit": 10, **name}
+    jobs = [{"data": 1, "sizeLimit": 10}, large, {"data": 1}]
+    assert desk.refused("PUSHB", queue="q", jobs=jobs) == f"jobs[1]: {TOO_LARGE}"
+    assert desk.do("GetJobs", queue="q")["jobs"] == []
+
+
+@pytest.mark.parametrize("name", ["maxStalls", "maxInterruptions"])
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("5", "must be a number"),
+        (1.5, "must be an integer"),
+        (-1, "must be at least 0"),
+        (1001, "must be at most 1000"),
+        (math.nan, "must be a finite number"),
+    ],
+)
+def test_a_limit_of_a_counter_is_checked(desk: Desk, name: str, value: Any, words: str) -> None:
+    assert desk.refused("PUSH", queue="q", data=1, **{name: value}) == f"{name} {words}"
+    batch = desk.refused("PUSHB", queue="q", jobs=[{"data": 1}, {"data": 1, name: value}])
+    assert batch == f"jobs[1]: {name} {words}"
+
+
+@pytest.mark.parametrize("value", [0, 1000, 2.0, None])
+def test_a_limit_of_a_counter_is_kept(desk: Desk, value: Any) -> None:
+    options = desk.engine.messages[desk.push(maxStalls=value, maxInterruptions=value)].options
+    assert (options.max_stalls, options.max_interruptions) == (value, value)

@@ -141,3 +141,16 @@ def test_a_cancelled_child_fails_its_parent_where_asked(desk: Desk) -> None:
     desk.do("Cancel", id="c")
     assert desk.state("p") == "failed"
     assert desk.job("p")["failedReason"] == "Child job c failed: the job was removed"
+
+
+def test_limits_that_a_job_sets_for_itself_hold_in_a_flow_too(desk: Desk) -> None:
+    def planned(**input: object) -> list[dict[str, object]]:
+        return [{"id": "a", "queue": "q", "input": {"data": {"a": "x" * 9}, **input}}]
+
+    words = "Job data too large (its sizeLimit is 10 bytes)"
+    assert desk.refused("PUSHF", jobs=planned(sizeLimit=10)) == words
+    words = "maxStalls must be between 0 and 1000"
+    assert desk.refused("PUSHF", jobs=planned(maxStalls=-1)) == words
+    desk.do("PUSHF", jobs=planned(maxStalls=0, maxInterruptions=4))
+    options = desk.engine.messages["a"].options
+    assert (options.max_stalls, options.max_interruptions) == (0, 4)

@@ -43,7 +43,9 @@ OPTIONS = {
     "stallTimeout": LOOSE,
     "stackTraceLimit": LOOSE,
     "keepLogs": LOOSE,
-    "sizeLimit": LOOSE,
+    "sizeLimit": LOOSE.filter(lambda limit: not limit or not 0 < limit < 1000),
+    "maxStalls": st.integers(0, 1000) | st.sampled_from([2.0, None]),
+    "maxInterruptions": st.integers(0, 1000) | st.none(),
     "customId": IDS | st.none(),
     "surplus": VALUES,
 }  # fmt: skip
@@ -84,6 +86,7 @@ COMMANDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "AddLog": ({"id": ANY_ID}, {"message": VALUES, "level": VALUES}),
     "GetLogs": ({"id": ANY_ID}, {"start": LOOSE, "end": LOOSE}),
     "GetJob": ({"id": ANY_ID}, {}),
+    "Explain": ({"id": VALUES}, {}),
     "GetState": ({"id": VALUES}, {}),
     "GetResult": ({"id": VALUES}, {}),
     "GetJobs": (

@@ -290,3 +290,23 @@ def test_what_is_held_may_be_settled_until_the_stop() -> None:
     assert settle.ack(engine, m.id, token_of(m), NOW)
     consume.release_all(engine, NOW)
     assert where(engine) == {"DONE": 1}
+
+
+def test_a_job_may_set_how_many_connections_it_may_lose() -> None:
+    engine = make_engine()
+    m = put(engine, max_interruptions=2)
+    for n in range(2):
+        hold(engine, conn=n)
+        consume.disconnect(engine, n, NOW)
+    assert m.run is not None
+    assert (m.state, m.run.cause) == (DEAD, "worker_lost")
+
+
+def test_without_a_limit_a_lost_connection_never_ends_a_job() -> None:
+    engine = make_engine()
+    m = put(engine, max_interruptions=0)
+    for n in range(INTERRUPTIONS + 5):
+        hold(engine, conn=n)
+        consume.disconnect(engine, n, NOW)
+    assert m.run is not None
+    assert (m.state, m.attempts, m.run.interruptions) == (READY, 0, INTERRUPTIONS + 5)

@@ -68,3 +68,14 @@ def test_two_pulls_that_ask_for_the_same_are_two() -> None:
     ring.add(other)
     ring.drop(one)
     assert list(ring) == [other]
+
+
+def test_a_ring_knows_what_its_consumers_ask_of_groups() -> None:
+    ring, plain = Ring(), Consumer(1, "q", 1, "r")
+    assert ring.terms == []
+    terms = Terms(concurrency=1)
+    for c in (plain, Consumer(1, "q", 1, "s", terms=terms), Consumer(1, "q", 1, "t", terms=terms)):
+        ring.add(c)
+    assert ring.terms == [terms, None]
+    ring.drop(plain)
+    assert ring.terms == [terms]

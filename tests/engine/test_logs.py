@@ -106,3 +106,15 @@ def test_only_the_newest_lines_are_kept_when_asked() -> None:
     engine.logs.keep(engine, "m", 0)
     assert engine.take().facts == {"log/m": None}
     assert engine.logs.size_bytes == 0
+
+
+def test_a_log_may_keep_fewer_lines_or_none() -> None:
+    engine = make_engine()
+    for line in (b"aa", b"bbb", b"c"):
+        engine.logs.add(engine, "m", line, 2)
+    assert engine.logs.of("m") == [b"bbb", b"c"]
+    assert engine.logs.size_bytes == 4
+    engine.logs.add(engine, "m", b"d", 1)
+    assert engine.logs.of("m") == [b"d"]
+    engine.logs.add(engine, "m", b"e", 0)
+    assert (engine.logs.of("m"), engine.logs.size_bytes) == ([], 0)

@@ -293,3 +293,14 @@ def test_undoing_nothing_changes_nothing() -> None:
     both.keep()
     both.undo()
     assert ready(both.engine) == ["m"]
+
+
+def test_a_job_may_set_how_many_crashes_of_the_server_it_outlives() -> None:
+    engine = make_engine()
+    put(engine, "m", max_attempts=9, max_stalls=1)
+    hold(engine)
+    engine = crash(engine)
+    recovery.resume(engine, NOW)
+    m = engine.messages["m"]
+    assert m.run is not None
+    assert (m.state, m.run.cause) == (DEAD, "stalled")

@@ -344,3 +344,14 @@ def test_who_holds_it_next_is_not_disturbed_by_the_one_before(how) -> None:
     assert settle.fail(engine, "m", token_of(m), NOW + 36_000)
     with pytest.raises(NotLeased):  # and a failure retires nothing
         settle.ack(engine, "m", token, NOW + 36_000)
+
+
+def test_a_job_may_set_its_own_limit_of_stalls() -> None:
+    engine = make_engine()
+    m, now = put(engine, "m", max_attempts=9, max_stalls=1), NOW
+    expire(engine, m, now=now)
+    assert ended(m)[2] == "stalled"
+    patient = put(engine, "p", max_attempts=6, max_stalls=0)
+    for _ in range(5):
+        now = expire(engine, patient, now=now)
+    assert patient.state is READY

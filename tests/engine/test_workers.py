@@ -68,3 +68,20 @@ def test_a_worker_that_is_silent_for_three_times_as_long_is_forgotten() -> None:
     workers.register(worker("b", seen=1))
     assert [w.id for w in workers.listed(301)] == ["b"]
     assert len(workers) == 1
+
+
+def test_the_workers_of_a_queue_are_those_that_were_heard_of_lately() -> None:
+    workers = Workers()
+    for id, queues, seen in (("a", ["q"], 0), ("b", ("p", "q"), 9), ("c", "q", 9), ("d", None, 9)):
+        workers.register(Worker(id, "w", queues, 1, "h", 1, 1, registered=seen, seen=seen))
+    assert [w.id for w in workers.on("q", 9)] == ["a", "b"]
+    assert [w.id for w in workers.on("q", 30_001)] == ["b"]
+    assert workers.on("r", 9) == []
+
+
+def test_the_workers_of_a_connection_are_those_it_registered() -> None:
+    workers = Workers()
+    for id, conn in (("a", 1), ("b", 2), ("c", None)):
+        workers.register(Worker(id, "w", ["q"], 1, "h", 1, conn, registered=0, seen=0))
+    assert [w.id for w in workers.of(1)] == ["a"]
+    assert workers.of(None) == []

@@ -38,6 +38,8 @@ JOB: dict[str, Any] = {
     "stackTraceLimit": 10,
     "keepLogs": 10,
     "sizeLimit": 1_000_000,
+    "maxStalls": 3,
+    "maxInterruptions": 10,
     "debounceId": None,
     "debounceTtl": None,
     "timestamp": 1_700_000_000_000.0,
@@ -105,6 +107,7 @@ COMMANDS: dict[str, Fields] = {
     "JobHeartbeatB": lambda q, x: {"ids": [x.id], "tokens": [x.token]},
     "Progress": lambda q, x: {"id": x.id, "progress": 50, "message": "half"},
     "GetJob": lambda q, x: {"id": x.id},
+    "Explain": lambda q, x: {"id": x.id},
     "GetJobs": lambda q, x: {
         "queue": q,
         "state": "waiting",

@@ -264,3 +264,10 @@ def test_validity_of_random_bytes_agrees_with_an_independent_decoder(raw):
 @given(st.lists(ENCODED, max_size=4).flatmap(listed))
 def test_a_reserved_byte_anywhere_is_not_valid(raw):
     assert not valid(b"\x92" + raw + b"\xc1")
+
+
+def test_json_text_may_be_measured_in_bytes():
+    raw = msgpack.packb("ü" * 5)
+    assert not json_length_over(raw, 7)
+    assert json_length_over(raw, 11, in_bytes=True)
+    assert not json_length_over(raw, 12, in_bytes=True)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tandemq.model.message import Lease, Message, Options, Run, State
 from tandemq.model.policy import (
     BACKOFF_CAP,
+    INTERRUPTIONS,
     LEASE_GRACE,
     NO_STALL,
     STALL_SWEEP,
@@ -18,7 +19,10 @@ from tandemq.model.policy import (
     expires,
     lease_ends_at,
     lease_of,
+    log_lines,
     looks_again,
+    most_interruptions,
+    most_stalls,
     stalls_at,
     times_out_at,
 )
@@ -206,3 +210,19 @@ def test_a_message_is_never_looked_at_too_late(
     m = message(state, due=NOW + due, lease=lease, run=run, **options)
     at, again = deadline(m, stall), looks_again(m)
     assert at is None or (again is not None and again <= at)
+
+
+def test_a_job_may_set_the_limits_of_its_counters_and_0_is_none() -> None:
+    stall = Stall(max_stalls=4)
+    assert most_stalls(Options(), stall) == 4
+    assert most_stalls(Options(max_stalls=0), stall) == 0
+    assert most_stalls(Options(max_stalls=9), stall) == 9
+    assert most_interruptions(Options()) == INTERRUPTIONS
+    assert most_interruptions(Options(max_interruptions=0)) == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"), [(None, 100), (-1, 100), (0, 0), (7.9, 7), (100, 100), (1e308, 100)]
+)
+def test_a_log_has_at_most_a_hundred_lines(asked, kept) -> None:
+    assert log_lines(Options(keep_logs=asked)) == kept

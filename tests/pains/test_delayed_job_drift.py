@@ -29,9 +29,7 @@ def test_a_job_that_is_put_off_two_hundred_times_runs_once_after_the_last_delay(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [False, True])
-def test_how_late_a_job_was_started_can_be_seen(
-    own_server: Server, queue: str, kill: bool
-) -> None:
+def test_how_late_a_job_was_started_can_be_seen(own_server: Server, queue: str, kill: bool) -> None:
     with own_server.connect() as wire:
         job_id = wire.push(queue, 1, delay=300, durable=True)
         due = wire.do("GetJob", id=job_id)["job"]["runAt"]

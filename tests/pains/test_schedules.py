@@ -13,6 +13,7 @@ import msgpack
 import pytest
 from tests.engine.making import put
 from tests.support.patience import eventually
+from tests.support.proxy import Proxy
 from tests.support.restart import Machine
 from tests.support.server import Server, figure
 from tests.support.wire import Wire
@@ -107,6 +108,24 @@ def test_restarts_of_server_and_client_leave_one_pending_run(
     assert len(planned) == 1  # and no restart has put it off
     with own_server.connect() as wire:
         assert len(wire.do("CronList")["crons"]) == 1
+
+
+@pytest.mark.slow
+def test_a_run_after_the_links_were_dead_for_a_while_is_on_time(server: Server, queue: str) -> None:
+    with Proxy(server.port) as proxy, Wire(proxy.port) as dead:
+        cron = dead.do(
+            "Cron", name=queue, queue=queue, data=1, repeatEvery=400, preventOverlap=False
+        )["cron"]
+        dead.send("PULL", queue=queue, owner="dead", timeout=200)
+        assert dead.ping()
+        proxy.swallow()
+        proxy.cut()
+        with server.connect() as wire:
+            eventually(lambda: wire.do("Count", queue=queue)["count"] >= 3, "three runs")
+            wire.do("CronDelete", name=queue)
+            first, *rest = [job["createdAt"] for job in wire.jobs(queue)][:3]
+    assert abs(first - cron["nextRun"]) < 300
+    assert all(abs(at - first - 400 * n) < 300 for n, at in enumerate(rest, 1))
 
 
 def test_a_local_time_is_not_a_time_in_utc_too() -> None:

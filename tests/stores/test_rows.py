@@ -34,6 +34,8 @@ OPTIONS = st.builds(
     stack_trace_limit=SMALL,
     keep_logs=SPANS,
     size_limit=SPANS,
+    max_stalls=st.none() | SMALL,
+    max_interruptions=st.none() | SMALL,
     tags=st.lists(TEXT, max_size=3).map(tuple),
 )
 LEASES = st.builds(

@@ -11,6 +11,7 @@ from tandemq.commands import (  # noqa: F401
     deadletters,
     dedup,
     events,
+    explain,
     finish,
     flows,
     groups,

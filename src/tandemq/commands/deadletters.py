@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 from tandemq.commands import fields as check
 from tandemq.commands.bulk import Answer, counted, most, run
 from tandemq.commands.call import Buried, Call, Data, Later
-from tandemq.commands.push import check_data
+from tandemq.commands.push import check_data, check_size
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine import bulk, control, deadletters
 from tandemq.engine.bulk import ANY, Wanted
@@ -276,6 +276,7 @@ def _replay(req: RetryDlq, call: Call, queue: str, dry: bool) -> Answer:
     m = deadletters.letter(call.engine, queue, check.job_id(req.job_id))
     if m is None:
         return {"count": 0}
+    check_size(data, m.options)
     if dry:
         return {"count": 1}
     return {"count": 1, "id": deadletters.replay(call.engine, m, data, call.now).id}

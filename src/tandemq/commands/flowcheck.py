@@ -21,6 +21,7 @@ from tandemq.model.message import Links, Message
 
 ID_LENGTH = 1024
 _usual = re.compile(r"[\w\-.]{1,64}\Z", re.ASCII).match  # ids that need no closer look
+_all_usual = re.compile(r"(?:[\w\-.]{1,64}:)*\Z", re.ASCII).match
 TAG_LENGTH = 256
 
 # field, how the refusal calls it, from, to, whole numbers only
@@ -34,6 +35,8 @@ NUMBERS: tuple[tuple[str, str, int, int, bool], ...] = (
     ("keepLogs", "keepLogs", 0, 1_000_000, True),
     ("sizeLimit", "sizeLimit", 0, 10_485_760, True),
     ("timestamp", "timestamp", 0, 2**53 - 1, False),
+    ("maxStalls", "maxStalls", 0, 1000, True),
+    ("maxInterruptions", "maxInterruptions", 0, 1000, True),
 )
 POLICIES = tuple(camel(flag) for flag in FLAGS)
 BOOLEANS = (
@@ -53,6 +56,14 @@ def good_id(value: Any) -> str:
     if ":" in value:
         raise BadRequest("flow job id cannot contain a colon")
     return value
+
+
+def all_good_ids(ids: Sequence[str]) -> bool:
+    """Whether all ids are usual ones, and no two alike; if not, ``good_id`` tells of each."""
+    joined = ":".join((*ids, ""))
+    if len(set(ids)) < len(ids) or joined.count(":") > len(ids):
+        return False
+    return _all_usual(joined) is not None
 
 
 def good_queue(value: Any) -> str:
@@ -188,10 +199,11 @@ def check_topology(drafts: Sequence[Message]) -> None:
         if m.links is not None and m.links.children
     }
     for m in drafts:
-        if m.links is not None and (m.links.children or m.links.parent is not None):
-            _check_family(m, m.links, jobs, owned)
+        links = m.links
+        if links is not None and (links.children or links.parent is not None):
+            _check_family(m, links, jobs, owned)
     waits = {m.id: m.links.depends_on for m in drafts if m.links is not None and m.links.depends_on}
-    if circle(waits) is not None:
+    if not all(map(waits.keys().isdisjoint, waits.values())) and circle(waits) is not None:
         raise BadRequest("flow contains a dependency cycle")
 
 
@@ -225,9 +237,11 @@ def _check_family(
         parent = jobs.get(id)
         if parent is None:
             raise BadRequest(f"flow parent not found: {id}")
-        if m.id not in owned.get(id, ()):
+        if id not in owned or m.id not in owned[id]:
             raise BadRequest(f"flow parent {id} does not own child {m.id}")
         if marks.parent != id or marks.parent_queue != parent.queue:
             raise BadRequest(f"flow child {m.id} metadata does not match parent {id}")
+        if not links.children:
+            return
     if links.children and marks.children != list(links.children):
         raise BadRequest(f"flow parent {m.id} children does not match the canonical flow topology")

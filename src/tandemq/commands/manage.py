@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import LATER, Call, Data, Later
-from tandemq.commands.push import check_data
+from tandemq.commands.push import check_data, check_size
 from tandemq.commands.query import find, known
 from tandemq.commands.states import name_of
 from tandemq.commands.table import ABSENT, Permission, Request, command
@@ -181,6 +181,8 @@ def update(req: Update, call: Call) -> None:
     """Replace the data of a job that is live or completed; it must be data that PUSH would take."""
     m, data = known(call, req.id), bytes(req.data)
     check_data(data)
+    if m is not None:
+        check_size(data, m.options)
     if m is None or not manage.update(call.engine, m, data):
         raise NotFound("Job not found or cannot be updated")
 

@@ -13,6 +13,7 @@ from tandemq.commands.call import Call, Data
 from tandemq.commands.query import active, find
 from tandemq.commands.table import ABSENT, UNDEFINED, Permission, Request, command
 from tandemq.model.errors import BadRequest
+from tandemq.model.policy import log_lines
 
 LINE_LIMIT = 1 << 20  # bytes of one log line
 
@@ -82,7 +83,7 @@ def progress(req: Progress, call: Call) -> None:
 
 @command(Permission.SUBSCRIBE)
 def add_log(req: AddLog, call: Call) -> Data:
-    """Write a line into the log of a job, which keeps its newest hundred."""
+    """Write a line into a job's log; its newest hundred stay, or as few as ``keepLogs`` says."""
     m = find(call, req.id)
     level, message = bytes(req.level), bytes(req.message)
     if len(level) + len(message) > LINE_LIMIT:
@@ -92,7 +93,7 @@ def add_log(req: AddLog, call: Call) -> Data:
         line["level"] = "info"
     if message == UNDEFINED:
         del line["message"]
-    call.engine.logs.add(call.engine, m.id, _encode(line))
+    call.engine.logs.add(call.engine, m.id, _encode(line), log_lines(m.options))
     return Data({"added": True})
 
 

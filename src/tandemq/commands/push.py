@@ -17,7 +17,7 @@ from tandemq.commands import fields as check
 from tandemq.commands import repeat
 from tandemq.commands.call import Call, Pushed, PushedMany
 from tandemq.commands.identity import NOTHING, Dedup, asked, bind, read_identity
-from tandemq.commands.table import ABSENT, Permission, Request, command
+from tandemq.commands.table import ABSENT, UNDEFINED, Permission, Request, command
 from tandemq.engine.publish import publish, publish_all
 from tandemq.engine.ties import check_all
 from tandemq.model import body
@@ -34,6 +34,7 @@ Yearly = Annotated[float, Meta(ge=0, le=check.YEAR)] | None
 Daily = Annotated[float, Meta(ge=0, le=check.DAY)] | None
 GroupId = Annotated[str, Meta(min_length=1, max_length=check.GROUP_LENGTH, pattern=r"\A[^\x00]*\Z")]
 GroupSize = Annotated[int, Meta(ge=1, le=check.SAFE)]
+Strikes = Annotated[int, Meta(ge=0, le=1000)] | None
 
 
 class Job(Request):
@@ -62,6 +63,8 @@ class Job(Request):
     group_id: GroupId | UnsetType = UNSET
     group_max_size: GroupSize | None = None
     cost: Annotated[float, Meta(ge=0, le=MOST_COST)] | None = 1  # ours
+    max_stalls: Strikes = None  # ours
+    max_interruptions: Strikes = None  # ours
     unique_key: str | None = None
     dedup: Dedup | None = None
     debounce_id: str | None = None
@@ -169,6 +172,9 @@ def draft(job: Job, queue: str, now: int) -> Message:
     created = int(stamp) if stamp is not None and abs(stamp) < MOMENT else now
     due = created + int(job.delay or 0)
     options = _options(job, bool(id))
+    if options.size_limit:
+        job.data, job.name = Raw(data), name  # of a batch, it may be looked at again
+        check_size(data, options)
     m = Message(id, queue, name, data, 0, created, due, job.priority or 0, options)
     if asked(job) != NOTHING:
         bind(job, m)
@@ -190,10 +196,23 @@ def check_data(data: bytes) -> None:
         raise BadRequest("Job data too large (max 10MB)")
 
 
+def check_size(data: bytes, options: Options) -> None:
+    """Check data against the limit that its own job sets, in bytes of JSON text; 0 is none.
+
+    Raises:
+        BadRequest
+    """
+    limit = options.size_limit
+    if limit is None or limit <= 0 or data == UNDEFINED:
+        return
+    if body.json_length_over(data, int(limit), in_bytes=True):
+        raise BadRequest(f"Job data too large (its sizeLimit is {body.number_text(limit)} bytes)")
+
+
 _asked = attrgetter(
     "max_attempts", "backoff", "backoff_type", "ttl", "timeout", "lifo", "durable",
     "remove_on_complete", "remove_on_fail", "stall_timeout", "stack_trace_limit", "keep_logs",
-    "size_limit", "tags", "group_id", "group_max_size", "cost",
+    "size_limit", "tags", "group_id", "group_max_size", "cost", "max_stalls", "max_interruptions",
 )  # fmt: skip
 _PLAINS = Job(), Push(queue="")
 _PLAIN = _asked(_PLAINS[0])
@@ -234,6 +253,8 @@ def _make_options(job: Job, named: bool) -> Options:
         group=None if job.group_id is UNSET else job.group_id,
         group_max=None if job.group_id is UNSET else job.group_max_size,
         cost=1 if job.cost is None else job.cost,
+        max_stalls=job.max_stalls,
+        max_interruptions=job.max_interruptions,
     )
 
 
@@ -265,6 +286,8 @@ def _read_job(fields: dict[str, Any]) -> dict[str, Any]:
     found["backoff"], found["backoff_type"] = _read_backoff(fields)
     found["ttl"] = check.number(fields, "ttl", 0, check.YEAR, None)
     found["cost"] = check.number(fields, "cost", 0, MOST_COST, 1)
+    for name in ("maxStalls", "maxInterruptions"):
+        found[check.snake(name)] = check.number(fields, name, 0, 1000, None, whole=True)
     if grouped and "groupMaxSize" in fields:
         found["group_max_size"] = check.positive(fields["groupMaxSize"], "group.maxSize")
     if "name" in fields:

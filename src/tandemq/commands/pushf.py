@@ -28,12 +28,13 @@ TOTAL_LIMIT = 64 << 20  # bytes of all data
 
 _FAMILY = ("depends_on", "parent_id", "children_ids")
 _SEEN = ("req_id", "data", "name", *_FAMILY, *FLAGS)
+_BARE = Job()
 _OTHERS = tuple(name for name in Job.__struct_fields__ if name not in _SEEN)
+_others = attrgetter(*_OTHERS)
+_PLAIN = _others(_BARE)
 _flags = attrgetter(*FLAGS)
 _NO_FLAGS = (False,) * len(FLAGS)
 _ONE_FLAG = {tuple(flag == chosen for flag in FLAGS): policy for chosen, policy in FLAGS.items()}
-_others = attrgetter(*_OTHERS)
-_PLAIN = _others(Job())
 _DEFAULTS = {name: getattr(Job(), name) for name in Job.__struct_fields__}
 _CAMEL = dict(zip(Job.__struct_fields__, Job.__struct_encode_fields__, strict=True))
 
@@ -76,7 +77,9 @@ def push_flow(req: PushFlow, call: Call) -> Flowed:
         raise BadRequest(f"onChildFailure must be one of {', '.join(flows.POLICIES)}")
     _check_size(len(req.jobs))
     drafts: list[Message] = []
-    seen: set[str] = set()
+    seen: set[str] | None = set()
+    if flowcheck.all_good_ids([job.id for job in req.jobs]):
+        seen = None
     size = 0
     for job in req.jobs:
         m = _draft(job, seen, now)
@@ -87,7 +90,7 @@ def push_flow(req: PushFlow, call: Call) -> Flowed:
             raise BadRequest("flow data is too large (max 64MB per atomic batch)")
         drafts.append(m)
     flowcheck.check_topology(drafts)
-    if (taken := trees.taken(engine, (m.id for m in drafts))) is not None:
+    if (taken := trees.taken(engine, [m.id for m in drafts])) is not None:
         raise BadRequest(f"Flow job {taken} already exists")
     trees.publish_flow(engine, drafts, now)
     return Flowed(drafts)
@@ -98,12 +101,14 @@ def _check_size(count: int) -> None:
         raise BadRequest(f"flow exceeds the {JOB_LIMIT} job limit")
 
 
-def _draft(planned: Planned, seen: set[str], now: int) -> Message:
+def _draft(planned: Planned, seen: set[str] | None, now: int) -> Message:
+    """Make a message of a job; ``seen`` are the ids before it, None where all are good."""
     id = planned.id
-    flowcheck.good_id(id)
-    if id in seen:
-        raise BadRequest(f"duplicate flow job id: {id}")
-    seen.add(id)
+    if seen is not None:
+        flowcheck.good_id(id)
+        if id in seen:
+            raise BadRequest(f"duplicate flow job id: {id}")
+        seen.add(id)
     flowcheck.good_queue(planned.queue)
     m = _plain_draft(planned, now)
     if m is None:
@@ -117,23 +122,33 @@ def _draft(planned: Planned, seen: set[str], now: int) -> Message:
 def _plain_draft(planned: Planned, now: int) -> Message | None:
     """Make a message of a job that asks for nothing but its family; None for any other."""
     job = planned.input
-    if _others(job) != _PLAIN:
-        return None
-    data, name, parent = bytes(job.data), job.name, job.parent_id
+    raw, name, parent = job.data, job.name, job.parent_id
+    needs, children = job.depends_on, job.children_ids
+    data = bytes(raw)
     if not data or not is_map(data[0]) or len(data) * 6 > DATA_LIMIT or name is UNSET:
         return None
-    m = Message(planned.id, planned.queue, name, data, 0, now, now)
-    needs, children, flags = job.depends_on, job.children_ids, _flags(job)
-    if needs or children or flags != _NO_FLAGS:
-        if flags != _NO_FLAGS and (parent is None or flags not in _ONE_FLAG):
-            return None
-        if parent == "" or (needs and "" in needs) or (children and "" in children):
+    if parent == "" or (needs and "" in needs) or (children and "" in children):
+        return None
+    # What is left without these tells, in one comparison, whether it asks for anything else.
+    job.data, job.name = ABSENT, UNSET
+    if parent is not None:
+        job.parent_id = None
+    if needs is not None or children is not None:
+        job.depends_on = job.children_ids = None
+    policy = None
+    if job != _BARE:
+        job.data, job.name, job.parent_id = raw, name, parent
+        job.depends_on, job.children_ids = needs, children
+        flags = _flags(job)
+        if _others(job) != _PLAIN or (
+            flags != _NO_FLAGS and (parent is None or flags not in _ONE_FLAG)
+        ):
             return None
         policy = _ONE_FLAG.get(flags)
+    m = Message(planned.id, planned.queue, name, data, 0, now, now)
+    if needs or children or policy is not None:
         m.links = Links(parent, tuple(children or ()), tuple(needs or ()), (), policy)
     elif parent is not None:
-        if not parent:
-            return None
         m.links = Links(parent)
     return m
 

@@ -9,7 +9,7 @@ from tandemq.engine.endings import ended
 from tandemq.engine.lane import Terms
 from tandemq.engine.overlap import dropped
 from tandemq.model.message import Message, State
-from tandemq.model.policy import BATCH_BYTES, INTERRUPTIONS, lease_of
+from tandemq.model.policy import BATCH_BYTES, lease_of, most_interruptions
 
 READY, DEAD, GONE = State.READY, State.DEAD, State.GONE
 
@@ -103,7 +103,7 @@ def release(engine: Engine, m: Message, now: int) -> None:
     """
     assert m.run is not None, "a leased message has run"
     end_run(m.run)
-    if m.run.interruptions >= INTERRUPTIONS:
+    if 0 < most_interruptions(m.options) <= m.run.interruptions:
         m.run.error = f"Connection lost {m.run.interruptions} times while it was running"
         m.run.finished, m.run.cause = now, "worker_lost"
         engine.counters.failed += 1

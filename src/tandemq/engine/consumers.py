@@ -75,6 +75,11 @@ class Ring(OrderedDict[Consumer, None]):
             return None  # however many there are, none of them needs a look
         return next((c for c in self if c.willing and c.terms not in refused), None)
 
+    @property
+    def terms(self) -> list[Terms | None]:
+        """What consumers ask of groups, each once; None where one has no terms."""
+        return [*self._terms, *([None] if len(self) > self.choosy else [])]
+
     def served(self, c: Consumer) -> None:
         """``c`` had its turn: send it to the back."""
         self.move_to_end(c)

@@ -11,6 +11,7 @@ when the parent waits no longer.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -142,6 +143,10 @@ class Dependents:
     def remembers(self, id: str) -> bool:
         """Whether a message was completed and is not kept."""
         return id in self._remembered
+
+    def remembers_any(self, ids: Iterable[str]) -> bool:
+        """Whether ``remembers`` is true of one of these."""
+        return not self._remembered.keys().isdisjoint(ids)
 
     def unlearn(self, id: str) -> None:
         """Take back what was remembered: the completion has been undone."""

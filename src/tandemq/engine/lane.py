@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush, merge
 
 from msgspec import UNSET, Struct, UnsetType
 
-from tandemq.engine.ready import used_up
+from tandemq.engine.ready import before, before_in_order, used_up
 from tandemq.model.message import Message
 
 SLACK = 256  # stale entries that are not worth a sweep
@@ -133,6 +133,13 @@ class Lane:
         self._count(found[0][0], -1)
         self._take(found)
         self.size -= 1
+
+    def ahead(self, m: Message, most: int) -> tuple[int, bool]:
+        """Count what goes before a ready message of this group; see ``Ready.ahead``."""
+        place = (m.priority, m.seq)
+        early, few = before(self._early, place, most)
+        line, short = before_in_order(self._line, place, most)
+        return early + line, few and short
 
     def all(self) -> Iterator[Message]:
         """Yield what was ready when asked; some may have left already."""

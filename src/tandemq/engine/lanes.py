@@ -137,6 +137,11 @@ class Lanes:
         self.grouped -= 1
         self.forget(lane)
 
+    def ahead(self, m: Message, most: int) -> tuple[int, bool]:
+        """Count what goes before a ready message among those without a group, or in its lane."""
+        group = m.options.group
+        return (self.plain if group is None else self.lane(group)).ahead(m, most)
+
     def priorities(self) -> dict[int, int]:
         """Return how many messages of each priority are ready."""
         counts = self.plain.priorities()

@@ -41,13 +41,16 @@ class Logs:
     def ids(self) -> list[str]:
         return list(self._logs)
 
-    def add(self, engine: Engine, id: str, line: bytes) -> None:
-        """Add a line; the oldest ones beyond the bounds are dropped."""
+    def add(self, engine: Engine, id: str, line: bytes, most: int = LOG_LINES) -> None:
+        """Add a line; the oldest ones beyond the bounds are dropped, all but ``most`` of them."""
+        if most <= 0:
+            self.drop(engine, id)
+            return
         lines = self._logs.setdefault(id, [])
         self._logs.move_to_end(id)
         lines.append(line)
         self.size_bytes += len(line)
-        if len(lines) > LOG_LINES:
+        while len(lines) > most:
             self.size_bytes -= len(lines.pop(0))
         engine.record(FACT + id, _encode(lines))
         while len(self._logs) > KEEP_LOGS or (self.size_bytes > KEEP_BYTES and len(self._logs) > 1):

@@ -10,9 +10,9 @@ entry made for an older generation of its message is skipped when it surfaces.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, merge
-from itertools import chain
+from itertools import chain, islice, takewhile
 
 from tandemq.model.message import Message
 
@@ -30,6 +30,21 @@ def used_up(*entries: Iterable[Entry]) -> Iterator[Message]:
     for copy in copies:
         while copy:
             yield copy.popleft()[3]
+
+
+def before(entries: Sequence[Entry], place: tuple[int, int], most: int) -> tuple[int, bool]:
+    """Count living entries that stand before a place, looking at the first ``most`` only.
+
+    The second tells whether there are no more than these.
+    """
+    n = sum(e[:2] < place and e[2] == e[3].gen for e in islice(entries, most))
+    return n, len(entries) <= most
+
+
+def before_in_order(line: Sequence[Entry], place: tuple[int, int], most: int) -> tuple[int, bool]:
+    """Count as ``before`` does where the entries stand in order, so that a look may end early."""
+    n = sum(e[2] == e[3].gen for e in takewhile(lambda e: e[:2] < place, islice(line, most)))
+    return n, len(line) <= most or line[most][:2] >= place
 
 
 class Lane:
@@ -57,6 +72,18 @@ class Lane:
         if self.early and (not self.line or self.early[0] < self.line[0]):
             return self.early[0]
         return self.line[0] if self.line else None
+
+    def ahead(self, m: Message, most: int) -> tuple[int, bool]:
+        """Count what goes before a message of this lane; see ``Ready.ahead``."""
+        if m.options.lifo:
+            return before(self.stack, (0, -m.seq), most)
+        place = (m.due, m.seq)
+        counts = (
+            before(self.stack, (1, 0), most),  # all of it
+            before(self.early, place, most),
+            before_in_order(self.line, place, most),
+        )
+        return sum(n for n, _ in counts), all(exact for _, exact in counts)
 
     def entries(self) -> Iterator[Entry]:
         return chain(sorted(self.stack), merge(self.line, sorted(self.early)))
@@ -159,6 +186,16 @@ class Ready:
             for priority, lane in self._lanes.items()
         }
         return {priority: n for priority, n in counts.items() if n}
+
+    def ahead(self, m: Message, most: int) -> tuple[int, bool]:
+        """Count the messages that go before a ready one, and tell whether these are all.
+
+        Those of higher priority are counted for certain, those of its own priority by a look at
+        about ``most`` of them, so that asking costs the same however many there are.
+        """
+        higher = sum(n for priority, n in self.priorities().items() if priority > m.priority)
+        n, exact = self._lanes[m.priority].ahead(m, most)
+        return higher + n, exact
 
     def all(self) -> Iterator[Message]:
         """Yield the ready messages by priority, noted down lane by lane as quickly as possible.

@@ -11,6 +11,7 @@ from tandemq.engine.deadletters import remember_try, restored
 from tandemq.engine.overlap import dropped
 from tandemq.engine.settle import bury, retry_later
 from tandemq.model.message import Message, State, Try
+from tandemq.model.policy import most_stalls
 
 LEASED = State.LEASED
 
@@ -31,7 +32,7 @@ def resume(engine: Engine, now: int) -> int:
         end_run(run)
         m.attempts += 1
         run.stalls += 1
-        limit = engine.queues[m.queue].settings.stall.max_stalls
+        limit = most_stalls(m.options, engine.queues[m.queue].settings.stall)
         if m.attempts >= m.options.max_attempts:
             run.error = f"Job reached max attempts ({m.attempts}) during startup recovery"
             bury(engine, m, now, "max_attempts_exceeded")

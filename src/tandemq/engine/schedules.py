@@ -14,7 +14,6 @@ import msgspec
 from tandemq.engine import endings, publish
 from tandemq.engine.core import Engine
 from tandemq.engine.cron import BadPattern, parse
-from tandemq.engine.workers import ACTIVE
 from tandemq.model.errors import TandemqError
 from tandemq.model.message import State
 from tandemq.model.schedule import ALL, Schedule, alive, options_of
@@ -126,7 +125,7 @@ def _plan(engine: Engine, s: Schedule, at: int) -> None:
 
 def _run(engine: Engine, s: Schedule, now: int) -> None:
     """Publish a message, unless nobody works or the last one has not ended."""
-    if s.skip_if_no_worker and not _worked(engine, s.queue, now):
+    if s.skip_if_no_worker and not engine.workers.on(s.queue, now):
         return
     if s.exclusive and s.last_job and alive(engine.messages.get(s.last_job)):
         return
@@ -138,16 +137,6 @@ def _run(engine: Engine, s: Schedule, now: int) -> None:
     s.last_job = accepted.id
     if accepted is m:
         s.executions += 1
-
-
-def _worked(engine: Engine, queue: str, now: int) -> bool:
-    """Whether an active worker has said that it works on a queue."""
-    workers = engine.workers
-    return any(
-        isinstance(w.queues, (list, tuple)) and queue in w.queues
-        for w in workers.listed(now)
-        if workers.status(w, now) == ACTIVE
-    )
 
 
 def _left_behind(engine: Engine, s: Schedule, now: int) -> str | None:

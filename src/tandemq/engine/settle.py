@@ -21,6 +21,7 @@ from tandemq.model.policy import (
     backoff,
     lease_ends_at,
     lease_of,
+    most_stalls,
     times_out_at,
 )
 
@@ -239,7 +240,7 @@ def _strike(engine: Engine, m: Message, run: Run, now: int, what: str, out_of_st
     run.stalls += 1
     end_run(run)
     engine.counters.stalled += 1
-    limit = engine.queues[m.queue].settings.stall.max_stalls
+    limit = most_stalls(m.options, engine.queues[m.queue].settings.stall)
     cause = None
     if m.attempts >= m.options.max_attempts:
         run.error, cause = f"{what} at max attempts ({m.attempts})", "max_attempts_exceeded"

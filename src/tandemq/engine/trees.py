@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 
 from tandemq.engine import flows
@@ -11,7 +11,7 @@ from tandemq.engine.core import Engine
 from tandemq.engine.endings import ended
 from tandemq.engine.publish import begin
 from tandemq.model.errors import GroupFull
-from tandemq.model.message import Message, State
+from tandemq.model.message import DEFAULTS, Message, State
 
 PARKED, DELAYED, READY, GONE = State.PARKED, State.DELAYED, State.READY, State.GONE
 UNPROCESSED = (PARKED, DELAYED, READY)
@@ -19,9 +19,11 @@ UNPROCESSED = (PARKED, DELAYED, READY)
 _id = attrgetter("id")
 
 
-def taken(engine: Engine, ids: Iterable[str]) -> str | None:
+def taken(engine: Engine, ids: Sequence[str]) -> str | None:
     """Return the first id that names a message, or one that was completed and is remembered."""
     messages, remembers = engine.messages, engine.dependents.remembers
+    if messages.keys().isdisjoint(ids) and not engine.dependents.remembers_any(ids):
+        return None
     return next((id for id in ids if id in messages or remembers(id)), None)
 
 
@@ -34,18 +36,18 @@ def publish_flow(engine: Engine, drafts: Sequence[Message], now: int) -> None:
     Raises:
         GroupFull: nothing was accepted.
     """
-    if any(m.options.group_max is not None for m in drafts):
+    if any(m.options is not DEFAULTS and m.options.group_max is not None for m in drafts):
         _check_room(engine, drafts)
+    queues = {name: engine.queue(name) for name in dict.fromkeys(m.queue for m in drafts)}
     for m in sorted(drafts, key=_id):
         first = DELAYED if m.due > now else READY
         links = m.links
         if links is not None and links.depends_on:
             links.open = links.depends_on
             first = PARKED
-        begin(engine, engine.queue(m.queue), m, first, now)
+        begin(engine, queues[m.queue], m, first, now)
     engine.owes_sync = True  # a flow is kept before it is answered
-    for name in dict.fromkeys(m.queue for m in drafts):
-        q = engine.queues[name]
+    for q in queues.values():
         if q.ring:
             engine.match(q, now)
 

@@ -65,6 +65,20 @@ class Workers:
     def status(self, worker: Worker, now: int) -> str:
         return ACTIVE if now - worker.seen <= self.timeout else STALE
 
+    def on(self, queue: str, now: int) -> list[Worker]:
+        """Return the active workers that have said that they work on a queue."""
+        return [
+            w
+            for w in self._workers.values()
+            if isinstance(w.queues, (list, tuple))
+            and queue in w.queues
+            and self.status(w, now) == ACTIVE
+        ]
+
+    def of(self, conn: int | None) -> list[Worker]:
+        """Return the workers that a connection registered."""
+        return [w for w in self._workers.values() if w.conn == conn] if conn is not None else []
+
     def listed(self, now: int) -> list[Worker]:
         """Return all workers, after forgetting those that have been silent for too long."""
         for id in [w.id for w in self._workers.values() if now - w.seen > 3 * self.timeout]:

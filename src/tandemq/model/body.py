@@ -215,8 +215,8 @@ _encode_json = msgspec.json.Encoder().encode
 _MOST_PER_BYTE = 6  # a control character becomes \u0001, false with its comma takes as many
 
 
-def json_length_over(raw: bytes, limit: int) -> bool:
-    """Whether the value's JSON text has more than `limit` characters.
+def json_length_over(raw: bytes, limit: int, *, in_bytes: bool = False) -> bool:
+    """Whether the value's JSON text has more than `limit` characters, or bytes of UTF-8.
 
     Numbers count as msgspec spells them. What JSON does not know, or nobody could read back, counts
     as many characters as it has bytes. Never raises, and never decodes what is too long anyway.
@@ -230,7 +230,7 @@ def json_length_over(raw: bytes, limit: int) -> bool:
         return True
     except (Malformed, msgspec.MsgspecError, TypeError, ValueError, RecursionError):
         return len(raw) > limit
-    return (len(text) if text.isascii() else len(text.decode())) > limit
+    return (len(text) if in_bytes or text.isascii() else len(text.decode())) > limit
 
 
 def number_text(number: float) -> str:

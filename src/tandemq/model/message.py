@@ -55,6 +55,8 @@ class Options(Struct, frozen=True, gc=False):
     debounce_ttl: float | None = None
     cost: float = 1  # ours: what it takes from a rate limit
     group_max: int | None = None  # most messages of its group that may wait, this one included
+    max_stalls: int | None = None  # ours; None: as its queue says, 0: no limit
+    max_interruptions: int | None = None  # ours; None: INTERRUPTIONS of the policy, 0: no limit
 
 
 DEFAULTS = Options()

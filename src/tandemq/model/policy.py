@@ -85,6 +85,24 @@ def stalls_at(m: Message, stall: Stall) -> int | None:
     return max(m.run.started + stall.grace, m.run.heartbeat + interval) + STALL_SWEEP
 
 
+def most_stalls(options: Options, stall: Stall) -> int:
+    """Return how many stalls make a message a dead letter; 0: however many."""
+    own = options.max_stalls
+    return stall.max_stalls if own is None else own
+
+
+def most_interruptions(options: Options) -> int:
+    """Return how many broken connections make a message a dead letter; 0: however many."""
+    own = options.max_interruptions
+    return INTERRUPTIONS if own is None else own
+
+
+def log_lines(options: Options) -> int:
+    """Return how many lines of its log a message keeps; a publisher may ask for fewer, not more."""
+    own = options.keep_logs
+    return LOG_LINES if own is None or own < 0 else min(LOG_LINES, int(own))
+
+
 def times_out_at(m: Message) -> int | None:
     """Return when a leased message has run longer than its publisher allowed."""
     timeout = m.options.timeout

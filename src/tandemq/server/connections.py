@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
@@ -55,6 +56,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(high=HIGH_WATER)
+        if (peer := transport.get_extra_info("socket")) is not None:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # half-open peers (seed)
         if not self.runtime.opened(self):
             limit = self.runtime.settings.max_connections
             error = Overloaded(f"Too many connections (max {limit}); try again later")

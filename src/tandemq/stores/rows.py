@@ -88,6 +88,8 @@ class _Options(msgspec.Struct, array_like=True, gc=False):
     debounce_ttl: int | float | None = None
     cost: int | float = 1
     group_max: int | None = None
+    max_stalls: int | None = None
+    max_interruptions: int | None = None
 
 
 class _Links(msgspec.Struct, array_like=True, gc=False):

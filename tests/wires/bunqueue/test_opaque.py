@@ -1,88 +1,113 @@
-"""Users' data that every client can read stays as it is; other data is made readable or refused."""
+"""Users' data on its way in: untouched where all clients read it, made readable or refused else."""
 
 from __future__ import annotations
 
 import msgpack
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Raw
 from tests.wires.bunqueue.test_lenient import ENCODED
 
 from tandemq.commands.table import ABSENT
 from tandemq.model.errors import BadRequest
-from tandemq.wires.bunqueue.opaque import DEPTH, all_plain, readable, readable_fields
+from tandemq.wires.bunqueue.opaque import all_plain, readable, readable_fields
 
-NOT_UTF8 = b"\xa2\xff\xfe"
 UNDEFINED = b"\xd4\x00\x00"
-UNKNOWN_EXTENSION = b"\xd4\x2a\x00"
-TIMESTAMP = b"\xd6\xff\x00\x00\x00\x01"
-WIDE = b"\xcf" + (2**40).to_bytes(8, "big")
-
-
-def seen(raw: bytes) -> object:
-    """Return a value as a strict client reads it."""
-    return msgpack.unpackb(bytes(readable(Raw(raw))), strict_map_key=True)
-
-
-@pytest.mark.parametrize(
-    "value", [None, True, 7, -1.5, "text", [1, [2]], {"a": {"b": [None]}}, "\N{SNOWMAN}"]
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**31), 2**31) | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=12,
 )
-def test_what_every_client_can_read_stays_byte_for_byte(value: object) -> None:
-    raw = Raw(msgpack.packb(value))
-    assert all_plain((raw,))
-    assert readable(raw) is raw
 
 
-def test_data_that_is_absent_need_not_be_read() -> None:
-    assert all_plain((ABSENT,))
+def made(raw: bytes) -> bytes:
+    return bytes(readable(Raw(raw)))
 
 
-def test_text_that_is_no_utf_8_is_replaced() -> None:
-    assert not all_plain((Raw(NOT_UTF8),))
-    assert seen(NOT_UTF8) == "\N{REPLACEMENT CHARACTER}" * 2
+def read_like_the_official_client(raw: bytes) -> object:
+    return msgpack.unpackb(raw, raw=False, strict_map_key=True)
 
 
-def test_names_of_members_become_text() -> None:
-    assert seen(b"\x82\x01\xa1a\xc0\xa1b") == {"1": "a", "null": "b"}
-
-
-def test_undefined_inside_stays_undefined() -> None:
-    assert bytes(readable(Raw(b"\x81\xa1a" + UNDEFINED))) == b"\x81\xa1a" + UNDEFINED
-
-
-def test_a_moment_in_time_stays_and_other_extensions_are_refused() -> None:
-    assert bytes(readable(Raw(TIMESTAMP))) == TIMESTAMP
-    with pytest.raises(BadRequest, match="JSON serializable"):
-        readable(Raw(b"\x91" + UNKNOWN_EXTENSION))
-
-
-def test_lists_in_lists_beyond_one_look_are_read_slowly_and_kept() -> None:
-    deep = b"\x91" * (DEPTH + 1) + b"\x01"
-    assert not all_plain((Raw(deep),))
-    assert bytes(readable(Raw(deep))) == deep
-
-
-def test_a_wide_integer_is_narrowed_but_left_in_data_where_it_is_an_error() -> None:
-    mixed = b"\x92" + WIDE + NOT_UTF8
-    fields = readable_fields({"data": Raw(mixed), "result": Raw(mixed)})
-    assert bytes(fields["data"]) == mixed
-    assert msgpack.unpackb(bytes(fields["result"]))[0] == float(2**40)
-
-
-def test_members_of_batches_are_made_readable_too() -> None:
-    fields = readable_fields(
-        {"jobs": [{"data": Raw(NOT_UTF8)}], "results": [Raw(NOT_UTF8)], "reqId": "1"}
-    )
-    replaced = msgpack.packb("\N{REPLACEMENT CHARACTER}" * 2)
-    assert bytes(fields["jobs"][0]["data"]) == replaced
-    assert bytes(fields["results"][0]) == replaced
-    assert fields["reqId"] == "1"
+@given(PLAIN)
+def test_what_everybody_can_read_stays_byte_for_byte(value: object) -> None:
+    raw = msgpack.packb(value)
+    assert made(raw) == raw
 
 
 @given(ENCODED)
 def test_what_was_made_readable_once_stays_as_it_is(raw: bytes) -> None:
     try:
-        found = readable(Raw(raw))
+        found = made(raw)
     except BadRequest:
         return
-    assert bytes(readable(found)) == bytes(found)
+    assert made(found) == found
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b"\x81\x05\x01", {"5": 1}),
+        (b"\x81\xc0\x01", {"null": 1}),
+        (b"\x81\xc3\x01", {"true": 1}),
+        (b"\x92\xa1\xff\x01", ["\ufffd", 1]),
+        (b"\x81\xa1k\x91\xa2a\xfe", {"k": ["a\ufffd"]}),
+        (b"\x81\xa1b\xc4\x02\x00\xff", {"b": b"\x00\xff"}),
+    ],
+)
+def test_what_some_cannot_read_takes_the_form_that_javascript_sees(
+    raw: bytes, value: object
+) -> None:
+    assert not all_plain([Raw(raw)])
+    assert read_like_the_official_client(made(raw)) == value
+
+
+def test_undefined_and_timestamps_are_known_to_every_client() -> None:
+    assert made(b"\x91" + UNDEFINED) == b"\x91" + UNDEFINED
+    stamp = b"\xd6\xff\x65\x53\xf1\x00"
+    assert made(b"\x91" + stamp) == b"\x91" + stamp
+
+
+@pytest.mark.parametrize(
+    "raw", [b"\xc7\x03\x4dabc", b"\x91\xd4\x07\x01", b"\x81\x90\x01", b"\x91\xc1", b"\x92\x01"]
+)
+def test_what_has_no_readable_form_is_refused(raw: bytes) -> None:
+    with pytest.raises(BadRequest, match="JSON serializable"):
+        readable(Raw(raw))
+
+
+def test_deep_nesting_is_read_slowly_or_refused_but_never_raises_otherwise() -> None:
+    assert made(b"\x91" * 300 + b"\xc0") == b"\x91" * 300 + b"\xc0"
+    with pytest.raises(BadRequest):
+        readable(Raw(b"\x91" * 5_000 + b"\xc0"))
+
+
+def test_what_is_absent_is_plain() -> None:
+    assert all_plain([ABSENT])
+
+
+def test_fields_are_made_readable_wherever_users_data_stands() -> None:
+    odd = Raw(b"\x81\x01\x02")
+    found = readable_fields(
+        {
+            "cmd": "X",
+            "data": odd,
+            "jobs": [{"data": odd}, {"input": {"data": odd}}],
+            "results": [odd],
+        }
+    )
+    texts = [
+        found["data"],
+        found["jobs"][0]["data"],
+        found["jobs"][1]["input"]["data"],
+        found["results"][0],
+    ]
+    assert [read_like_the_official_client(bytes(raw)) for raw in texts] == [{"1": 2}] * 4
+
+
+def test_a_wide_integer_stays_in_data_where_it_is_refused_and_is_narrowed_in_results() -> None:
+    wide = Raw(b"\x91\xcf\x00\x00\x01\x00\x00\x00\x00\x00")
+    fields = readable_fields({"data": wide, "results": [Raw(b"\x92\x01" + bytes(wide)[1:])]})
+    assert bytes(fields["data"]) == bytes(wide)
+    narrowed = read_like_the_official_client(bytes(fields["results"][0]))
+    assert narrowed == [1, float(2**40)]

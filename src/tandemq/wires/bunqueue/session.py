@@ -262,7 +262,7 @@ def _buried(reply: Buried, req: Raw) -> bytes:
 
 
 def _flowed(reply: Flowed, req: Raw) -> bytes:
-    jobs = map(shapes.job_at_rest, reply.messages)
+    jobs = shapes.jobs_at_rest(reply.messages)
     size = codec.array(len(reply.messages))
     return codec.framed(b"\x83\xa2ok\xc3\xa4data\x81\xa4jobs", size, *jobs, codec.REQ, req)
 

@@ -6,6 +6,7 @@ follows as a tail that is encoded once for each set of options.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from struct import Struct as Layout
 
 from tandemq.commands.states import NAMES, name_of
@@ -46,6 +47,30 @@ def job(m: Message) -> bytes:
 def job_at_rest(m: Message) -> bytes:
     """Encode a job that need not have run as workers would get it."""
     return _unborn(m) if m.run is None else _HEAD + _fields(m)
+
+
+def jobs_at_rest(messages: Iterable[Message]) -> list[bytes]:
+    """Encode jobs as ``job_at_rest`` does, in pieces; jobs of one flow have most in common."""
+    parts: list[bytes] = []
+    known: dict[tuple[object, ...], bytes] = {}  # what follows the data
+    for m in messages:
+        links = m.links
+        if m.run is not None or m.options is not DEFAULTS or m.repeat is not None:
+            parts.append(job_at_rest(m))
+            continue
+        if links is None:
+            key: tuple[object, ...] = m.created, m.due, m.priority, m.born
+        elif links.depends_on or links.children:
+            parts.append(_unborn(m))
+            continue
+        else:
+            key = m.created, m.due, m.priority, m.born, links.parent, links.on_failure
+        after = known.get(key)
+        if after is None:
+            after = known[key] = _after_body(m, NULL)
+        names = b"\xa5queue", _name(m.queue), b"\xa4name", _name(m.name), b"\xa4data"
+        parts += (_HEAD, text(m.id), *names, m.body, after)
+    return parts
 
 
 def job_read(m: Message) -> bytes:
@@ -124,15 +149,24 @@ _names: dict[str, bytes] = {}
 
 def _unborn(m: Message) -> bytes:
     """Encode what ``_fields`` would, for a job that has never been handed out."""
-    id, created, options = text(m.id), moment(m.created), m.options
+    id = text(m.id)
     return b"".join(
         (
             _HEAD, id, b"\xa5queue", _name(m.queue), b"\xa4name", _name(m.name),
-            b"\xa4data", m.body, b"\xa9createdAt", created,
+            b"\xa4data", m.body, _after_body(m, id if m.options.custom_id else NULL),
+        )
+    )  # fmt: skip
+
+
+def _after_body(m: Message, custom_id: bytes) -> bytes:
+    created = moment(m.created)
+    return b"".join(
+        (
+            b"\xa9createdAt", created,
             b"\xa5runAt", created if m.due == m.created else moment(m.due),
             b"\xa9startedAt\xc0\xabcompletedAt\xc0\xa8attempts\x00\xa8priority",
             number(m.priority), b"\xaastallCount\x00\xadlastHeartbeat", created,
-            _TOLD_NOTHING, id if options.custom_id else NULL,
+            _TOLD_NOTHING, custom_id,
             b"\xa8timeline\x91", _born(m, _IDLE), created[1:], _tail_of(m),
         )
     )  # fmt: skip
