@@ -414,7 +414,7 @@ def test_the_size_limit_counts_bytes_of_json(desk: Desk, data: str, fits: bool) 
         assert desk.do("GetJobs", queue="q")["jobs"] == []
 
 
-@pytest.mark.parametrize("limit", [0, -5, None, "10", math.inf])
+@pytest.mark.parametrize("limit", [0, 0.5, -5, None, "10", math.inf])
 def test_a_size_limit_that_limits_nothing_is_none(desk: Desk, limit: Any) -> None:
     assert desk.push(data="x" * 99, sizeLimit=limit)
 

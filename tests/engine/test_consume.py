@@ -16,9 +16,9 @@ from tests.engine.making import (
     where,
 )
 
-from tandemq.engine import clock, consume, settle
+from tandemq.engine import clock, consume, limits, settle
 from tandemq.model.message import State
-from tandemq.model.policy import INTERRUPTIONS
+from tandemq.model.policy import BATCH_BYTES, INTERRUPTIONS
 
 READY, LEASED, DEAD = State.READY, State.LEASED, State.DEAD
 
@@ -33,6 +33,26 @@ def test_a_pull_takes_what_is_best_up_to_what_it_asks_for() -> None:
     assert [m.id for m in consume.take(engine, "q", 1, 2, None, NOW)] == ["c", "b"]
     assert [m.id for m in consume.take(engine, "q", 1, 5, None, NOW)] == ["a"]
     assert consume.take(engine, "q", 1, 5, None, NOW) == []
+
+
+@pytest.mark.parametrize("how", ["taken", "waited for", "limited"])
+def test_large_messages_come_in_smaller_numbers_but_always_one(how: str) -> None:
+    engine = make_engine()
+    third, larger = bytes(BATCH_BYTES // 3 + 1), bytes(BATCH_BYTES + 1)
+    bodies = [third] * 4 + [larger, b"x"]
+
+    def take() -> int:
+        if how == "taken":
+            return len(consume.take(engine, "q", 1, 100, None, NOW))
+        wait(engine, "r", count=100)
+        engine.match(engine.queues["q"], NOW)
+        return len(answers(engine)["r"])
+
+    if how == "limited":
+        limits.set_concurrency(engine, "q", 1_000, NOW)
+    for body in bodies:
+        put(engine, body=body)
+    assert [take() for _ in range(3)] == [3, 2, 1]
 
 
 @pytest.mark.parametrize("count", [0, -1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tandemq.engine.consumers import Consumer, Ring
+from tandemq.engine.lane import Terms
 from tandemq.model.message import Message
 
 

@@ -86,3 +86,15 @@ def test_a_rule_sets_the_length_of_the_window() -> None:
     lane.took(Terms(max=9, duration=100), 1, NOW)
     assert lane.window_ends == NOW + 500
     assert not lane.open(Terms(max=9, duration=100), NOW + 499)
+
+
+def test_what_goes_before_a_message_is_counted_within_a_bound() -> None:
+    lane = filled(2, 1, 3, 1, 0, 2)
+    waiting = list(lane)
+    assert [lane.ahead(m, 100) for m in waiting] == [(n, True) for n in range(6)]
+    lane.left(waiting[0])
+    waiting[0].gen += 1
+    assert lane.ahead(waiting[5], 100) == (4, True)
+    ahead, exact = lane.ahead(waiting[5], 1)
+    assert ahead < 4
+    assert not exact

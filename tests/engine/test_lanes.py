@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.engine.making import make_engine, put
 
 from tandemq.engine.lane import NO_RULE as NONE
 from tandemq.engine.lane import NO_TERMS, GroupRule, Lane, Terms
@@ -180,3 +181,10 @@ def test_delayed_and_leased_messages_are_counted_in_their_lane() -> None:
     lanes.leaves(m)
     assert (lanes.waiting("a"), lanes.delayed) == (0, 0)
     assert Lane("a", NONE).blank
+
+
+def test_what_goes_before_a_message_is_counted_in_its_own_lane() -> None:
+    engine = make_engine()
+    made = [put(engine, group=group) for group in ("a", None, "b", "a", None, "a")]
+    order = engine.queues["q"].ready
+    assert [order.ahead(m, 100)[0] for m in made] == [0, 0, 0, 1, 1, 2]

@@ -179,6 +179,26 @@ def test_all_that_is_ready_can_be_noted_down_while_it_leaves() -> None:
     assert order.pop() is None
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 1), st.booleans()), max_size=30),
+    st.sets(st.integers(0, 29)),
+    st.integers(1, 8),
+)
+def test_what_goes_before_a_message_is_counted_within_a_bound(made, gone, most) -> None:
+    order = Ready()
+    messages = [message(seq, *how) for seq, how in enumerate(made)]
+    for m in messages:
+        order.push(m)
+    for m in messages:
+        if m.seq in gone:
+            order.left(m)
+            m.gen += 1
+    for n, m in enumerate(list(order)):
+        assert order.ahead(m, 100) == (n, True)
+        ahead, exact = order.ahead(m, most)
+        assert ahead == n if exact else ahead <= n
+
+
 def test_a_queue_that_is_emptied_from_its_front_keeps_no_stale_entries() -> None:
     order = Ready()
     messages = [Message("", "q", "n", b"", seq, 0, 0) for seq in range(1, 101)]

@@ -16,10 +16,10 @@ LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
-    async def getaddrinfo(self: Any, host: str, port: int, **_: Any) -> list[Any]:
+    def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (a, port)) for a in addresses]
 
-    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
 
 async def test_a_name_that_leads_inward_is_refused_whatever_it_is_called(

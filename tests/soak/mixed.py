@@ -20,6 +20,8 @@ from tests.support.wire import Answer, Wire
 QUEUES = [f"soak-{n}" for n in range(6)]
 GROUPS = [f"group-{n}" for n in range(8)]
 KEYS = [f"key-{n}" for n in range(12)]
+LOGS, FAMILIES = 10_000, 4_500
+"""How much the server remembers of jobs that are gone (engine.logs, wires.bunqueue.shapes)."""
 SILENT = "http://nobody.invalid/"
 """A name that is never resolved."""
 
@@ -312,6 +314,33 @@ ROUNDS: list[Callable[[Client], None]] = [
     plain, one_by_one, control, flows, groups, limits, identity, schedules, dead_letters, watching,
     staff,
 ]  # fmt: skip
+
+
+def fill(wire: Wire) -> None:
+    """Fill the caches that rounds would fill slowly: logs of jobs that are gone, and families."""
+    queue = QUEUES[0]
+    for _ in range(0, LOGS, 500):
+        jobs = [{"data": 1, "removeOnComplete": True}] * 500
+        ids = wire.do("PUSHB", queue=queue, jobs=jobs)["ids"]
+        line = {"cmd": "AddLog", "message": "m" * 200}
+        wire.do_all({**line, "id": id} for id in ids for _ in range(3))
+        taken = wire.do("PULLB", queue=queue, owner="fill", count=500)
+        wire.do("ACKB", ids=[job["id"] for job in taken["jobs"]], tokens=taken["tokens"])
+    for n in range(0, FAMILIES, 500):
+        names = [f"fill-{k}" for k in range(n, n + 500)]
+        wire.do("PUSHF", jobs=[job for name in names for job in _family(queue, name)])
+    wire.do("Obliterate", queue=queue)
+
+
+def _family(queue: str, name: str) -> list[dict[str, Any]]:
+    kids = [name + "-kid"]
+    data = {"__parentId": name, "__parentQueue": queue}
+    above = {"name": "n", "data": {"__childrenIds": kids}, "childrenIds": kids, "dependsOn": kids}
+    below = {"name": "n", "data": data, "parentId": name}
+    return [
+        {"id": name, "queue": queue, "input": above},
+        {"id": kids[0], "queue": queue, "input": below},
+    ]
 
 
 def stranger(server: Server, dice: Random) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.soak.mixed import QUEUES, Book, play
+from tests.soak.mixed import QUEUES, Book, fill, play
 from tests.support.patience import eventually
 from tests.support.server import Server, figure, is_own, room
 from tests.support.wire import Wire
@@ -25,7 +25,7 @@ SMALL = {
     "TANDEMQ_WEBHOOK_RETRY_DELAY_MS": "10",
     "TANDEMQ_LOG_LEVEL": "error",
 }
-"""Caches that are full within the first fifth."""
+"""Caches that are full within the first fifth; ``fill`` fills those that have no setting."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -96,6 +96,8 @@ def test_after_mixed_commands_for_a_long_time_the_server_is_as_it_was(
 ) -> None:
     server = new_server(environment=SMALL).start()
     book = Book()
+    with server.connect() as wire:
+        fill(wire)
     first = play_and_empty(server, SECONDS / 5, 1, book)
     files = server.open_files()
     last = play_and_empty(server, SECONDS * 4 / 5, 2, book)

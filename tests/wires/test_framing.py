@@ -85,9 +85,9 @@ def seconds_for(mebibytes: int) -> float:
     stream = frame(bytes((mebibytes << 20) - 4))
     parts = [stream[i : i + 65_536] for i in range(0, len(stream), 65_536)]
     decoder = FrameDecoder(limit=LIMIT)
-    started = time.perf_counter()
+    started = time.process_time()
     got = [f for part in parts for f in decoder.feed(part)]
-    spent = time.perf_counter() - started
+    spent = time.process_time() - started
     assert [len(f) for f in got] == [(mebibytes << 20) - 4]
     return spent
 
@@ -96,7 +96,7 @@ def test_a_large_frame_in_small_reads_costs_linear_time():
     # Eight times the bytes: a quadratic buffer would need some sixty-four times as long.
     small = min(seconds_for(4) for _ in range(3))
     large = min(seconds_for(32) for _ in range(3))
-    assert large < 30 * small + 0.05
+    assert large < 40 * small + 0.2
 
 
 def test_a_dripping_peer_holds_no_more_memory_than_it_sent():

@@ -38,11 +38,11 @@ TEXTS: Final = {
     "concurrency": "The queue may have {limit} running at a time, and has {active}.",
     "rate": "The queue has used up its rate limit of {max} in {duration} ms; it opens {in}.",
     "place": "Jobs that go before it: {ahead}.",
-    "place-in-group": "Jobs that go before it: {ahead} of its group, {ungrouped} without one; groups are "
-    "served in turn.",
+    "place-in-group": "Jobs that go before it: {ahead} of its group, {ungrouped} without one; "
+    "groups are served in turn.",
     "no-worker": "Nobody waits for a job of the queue {queue}, and no worker is registered for it.",
-    "no-pull": "Nobody waits for a job of the queue {queue}. Registered workers: {workers}; running "
-    "jobs: {active}. Either all hands are full, or nobody pulls.",
+    "no-pull": "Nobody waits for a job of the queue {queue}. Registered workers: {workers}; "
+    "running jobs: {active}. Either all hands are full, or nobody pulls.",
     "other-groups": "Those who wait take jobs of other groups only; so many wait: {pulls}.",
     "ttl": "It expires {in}, unless it has begun by then.",
     "unique-key": "The unique key {key} is held by {owner}.",

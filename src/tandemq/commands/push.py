@@ -197,13 +197,13 @@ def check_data(data: bytes) -> None:
 
 
 def check_size(data: bytes, options: Options) -> None:
-    """Check data against the limit that its own job sets, in bytes of JSON text; 0 is none.
+    """Check data against the limit that its own job sets, in bytes of JSON text; below 1 is none.
 
     Raises:
         BadRequest
     """
     limit = options.size_limit
-    if limit is None or limit <= 0 or data == UNDEFINED:
+    if limit is None or limit < 1 or data == UNDEFINED:
         return
     if body.json_length_over(data, int(limit), in_bytes=True):
         raise BadRequest(f"Job data too large (its sizeLimit is {body.number_text(limit)} bytes)")

@@ -32,13 +32,20 @@ def used_up(*entries: Iterable[Entry]) -> Iterator[Message]:
             yield copy.popleft()[3]
 
 
-def before(entries: Sequence[Entry], place: tuple[int, int], most: int) -> tuple[int, bool]:
-    """Count living entries that stand before a place, looking at the first ``most`` only.
+def before(heap: Sequence[Entry], place: tuple[int, int], most: int) -> tuple[int, bool]:
+    """Count the living entries of a heap that stand before a place, looking at ``most`` of them.
 
-    The second tells whether there are no more than these.
+    The second tells whether these are all. An entry has none before it that follows it in the
+    heap, so only those that count are looked at.
     """
-    n = sum(e[:2] < place and e[2] == e[3].gen for e in islice(entries, most))
-    return n, len(entries) <= most
+    n, look = 0, [0]
+    while look and most > 0:
+        i = look.pop()
+        if i < len(heap) and heap[i][:2] < place:
+            most -= 1
+            n += heap[i][2] == heap[i][3].gen
+            look += (2 * i + 1, 2 * i + 2)
+    return n, not any(i < len(heap) and heap[i][:2] < place for i in look)
 
 
 def before_in_order(line: Sequence[Entry], place: tuple[int, int], most: int) -> tuple[int, bool]:

@@ -1,42 +1,44 @@
 """Leases that were handed to a peer which had hung up already.
 
-A pull may be read in the moment in which its client is long gone: the end of its stream is the next
-thing in the socket. Its jobs were never seen by anybody, so they go back without counting as
-interrupted, or ten clients that gave up would make a dead letter of a healthy job. What follows in
-the socket is read within two turns of the loop; a worker that crashes over its job takes longer.
+A pull may be read when its client is long gone: the end of its stream is the next thing in the
+socket. Nobody ever saw those jobs, so they go back without counting as interrupted; otherwise ten
+clients that gave up would make a dead letter of a healthy job.
 """
 
 from __future__ import annotations
 
-import asyncio
+import socket
 
 from tandemq.server.connections import Connection
 
-TURNS = 2  # of the loop, until what was in the socket has been read
+ESTABLISHED = 1  # of the states that the kernel tells in the first byte of TCP_INFO
 
 
 class Grants:
-    """Who was handed leases just now."""
+    """Who was handed leases in this turn."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._fresh: list[Connection] = []
+        self._fresh: dict[Connection, int] = {}
 
     def note(self, connection: Connection, now: int) -> None:
         """Leases were handed to this connection at ``now`` (ms)."""
-        if connection.spared is None:
-            connection.spared = now
-            self._fresh.append(connection)
+        self._fresh.setdefault(connection, now)
 
-    def age(self) -> None:
-        """The turn in which they were told of it is over."""
+    def check(self) -> None:
+        """Before they are told of it: spare the leases of those who are gone."""
         if self._fresh:
-            fresh, self._fresh = self._fresh, []
-            self._loop.call_soon(self._older, fresh, TURNS)
+            fresh, self._fresh = self._fresh, {}
+            for connection, at in fresh.items():
+                if connection.spared is None and _hung_up(connection):
+                    connection.spared = at
 
-    def _older(self, fresh: list[Connection], turns: int) -> None:
-        if turns:
-            self._loop.call_soon(self._older, fresh, turns - 1)
-            return
-        for connection in fresh:
-            connection.spared = None
+
+def _hung_up(connection: Connection) -> bool:
+    peer = connection.transport.get_extra_info("socket")
+    if peer is None or not hasattr(socket, "TCP_INFO"):
+        return False  # not to be told here: then it counts, as if it had been seen
+    try:
+        state: bytes = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+    except OSError:
+        return False
+    return state[0] != ESTABLISHED

@@ -51,9 +51,8 @@ class Outward(AsyncNetworkBackend):
 
     async def _addresses(self, host: str, port: int) -> list[str]:
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(
-                host, port, type=socket.SOCK_STREAM
-            )
+            # Not the loop's own: uvloop's never ends if a look-up is cancelled, and closing hangs.
+            found = await asyncio.to_thread(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
         except OSError as failed:
             raise ConnectError(f"{host} cannot be resolved: {failed.strerror}") from None
         return list(dict.fromkeys(str(address[0]) for *_, address in found))

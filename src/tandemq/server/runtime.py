@@ -273,9 +273,9 @@ class Runtime:
                 self._release(told, False)
         if self._committer is not None and (outcome.changed or outcome.facts or held):
             self._committer.add(outcome, held)
+        self._grants.check()
         self._flush()
         self._alarm.set()
-        self._grants.age()
         self.meter.turn_ended(self.engine.counters)
 
     def _serve(self, effect: Reply | Late) -> None:

@@ -14,7 +14,7 @@ from tests.support.wire import UNDEFINED, frame, packed
 
 from tandemq.commands.access import Hello, Ping
 from tandemq.commands.all import COMMANDS
-from tandemq.commands.call import Data, Found, Listed, Pulled, Pushed, PushedMany, Result
+from tandemq.commands.call import Buried, Data, Found, Listed, Pulled, Pushed, PushedMany, Result
 from tandemq.commands.push import Push
 from tandemq.model.errors import BadRequest, Malformed, RateLimited
 from tandemq.model.message import Lease, Message, Run, State
@@ -372,6 +372,18 @@ def test_lists_of_any_length_can_be_told(count: int) -> None:
     messages = [message(str(n)) for n in range(count)]
     assert len(said(Listed(messages))["jobs"]) == count
     assert len(said(Pulled(messages, True, False))["jobs"]) == count
+
+
+@pytest.mark.parametrize("buried", [False, True])
+def test_a_list_too_large_for_a_frame_is_refused(buried: bool) -> None:
+    large = [message(data=b"\xc6" + struct.pack(">I", 10 << 20) + bytes(10 << 20))] * 7
+    for fits, messages in ((True, large[:3]), (False, large[:6] if buried else large)):
+        reply = Buried([(m, {}) for m in messages]) if buried else Listed(messages)
+        if fits:
+            assert len(Session().answer(reply, REQ)) > 30 << 20
+        else:
+            with pytest.raises(BadRequest, match="ask for fewer jobs"):
+                Session().answer(reply, REQ)
 
 
 def test_a_reader_gets_state_and_outcome() -> None:

@@ -28,6 +28,7 @@ from tandemq.commands.call import (
     Result,
 )
 from tandemq.commands.push import Push, PushMany
+from tandemq.commands.pushf import PushFlow
 from tandemq.commands.table import ABSENT, UNDEFINED, Request
 from tandemq.model import body
 from tandemq.model.errors import (
@@ -48,7 +49,7 @@ MAX_FRAME = 64 << 20  # bytes
 TOO_LARGE = f"The answer is too large (max {MAX_FRAME} bytes); ask for fewer jobs"
 SMALL_FRAME = 1 << 20  # bytes; only commands that carry users' data may be larger
 
-_STRICT = frozenset((Push, PushMany))
+_STRICT = frozenset((Push, PushMany, PushFlow))
 _CARRIERS = frozenset(
     row.request for row in COMMANDS.values() if row.request.opaque is not Request.opaque
 )
