@@ -22,7 +22,7 @@ STATES = (
 )  # fmt: skip
 SMALL = {
     "TANDEMQ_MAX_COMPLETED": "1000",
-    "TANDEMQ_WEBHOOK_RETRY_DELAY_MS": "10",
+    "TANDEMQ_WEBHOOK_MAX_RETRIES": "1",
     "TANDEMQ_LOG_LEVEL": "error",
 }
 """Caches that are full within the first fifth; ``fill`` fills those that have no setting."""
