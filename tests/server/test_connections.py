@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import pytest
@@ -10,8 +11,26 @@ from tests.server.offline import Peer, serving, turns, until
 from tests.support.wire import packed
 
 from tandemq.server import connections
+from tandemq.server.connections import Connection
 
 PING = packed({"cmd": "Ping", "reqId": "p"})
+
+
+# -- half-open peers -----------------------------------------------------------------------------
+
+
+async def test_the_kernel_looks_whether_a_silent_peer_is_still_there() -> None:
+    async with serving() as server:
+        connection = Connection(server, server.next_id())
+        loop = asyncio.get_running_loop()
+        listener = await loop.create_server(lambda: connection, "127.0.0.1", 0)
+        async with listener:
+            _, writer = await asyncio.open_connection(*listener.sockets[0].getsockname())
+            await until(lambda: server.connections, "the connection")
+            taken = connection.transport.get_extra_info("socket")
+            assert taken.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            writer.close()
+            await until(lambda: not server.connections, "the end of the connection")
 
 
 # -- half frames ---------------------------------------------------------------------------------
