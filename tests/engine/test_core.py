@@ -6,11 +6,10 @@ import pytest
 from tests.engine.making import NOW, answers, hold, make_engine, put, ready, token_of, wait, where
 
 from tandemq.engine import settle
-from tandemq.engine.core import Engine, end_run
+from tandemq.engine.core import Engine
 from tandemq.engine.finished import Rules
 from tandemq.engine.lifecycle import IllegalMove
-from tandemq.model.message import Lease, Message, Run, State, Step
-from tandemq.model.policy import HISTORY
+from tandemq.model.message import Lease, Message, Run, State
 
 NEW, PARKED, DELAYED, READY, LEASED, DONE, DEAD, GONE = State
 
@@ -159,21 +158,7 @@ def test_an_answer_leaves_the_other_pulls_of_its_connection() -> None:
     assert answers(engine) == {"r1": []}
 
 
-# -- timelines and events --------------------------------------------------------------------------
-
-
-def test_a_timeline_keeps_its_newest_entries() -> None:
-    run = Run(started=1)
-    for n in range(HISTORY):
-        end_run(run, Step(DEAD, n, "oh", n))
-    assert len(run.history) == HISTORY
-    assert run.history[-2:] == [Step(LEASED, 1), Step(DEAD, HISTORY - 1, "oh", HISTORY - 1)]
-
-
-def test_timelines_are_not_shared() -> None:
-    one, other = Run(), Run()
-    end_run(one)
-    assert other.history == []
+# -- events ------------------------------------------------------------------------------------
 
 
 def test_events_are_built_only_while_somebody_listens() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.engine.making import NOW, hold, make_engine, put, token_of
+from tests.support.restart import keep
 
 from tandemq.engine import facts, publish, settle, trees
 from tandemq.engine.core import Engine
@@ -11,7 +12,7 @@ from tandemq.engine.recovery import roll_back
 from tandemq.model.message import Links, Message, Options, State
 from tandemq.model.outcome import Outcome
 from tandemq.stores.base import Row
-from tandemq.stores.rows import decode, encode_head
+from tandemq.stores.rows import decode
 
 
 def waits(engine: Engine, *ids: str, **links: object) -> Message:
@@ -98,16 +99,7 @@ class Disk:
         self.facts: dict[str, bytes] = {}
 
     def keep(self, outcome: Outcome) -> None:
-        for seq, m in outcome.changed.items():
-            if m.state is State.GONE:
-                self.rows.pop(seq, None)
-            else:
-                self.rows[seq] = Row(seq, encode_head(m), m.body)
-        for key, value in outcome.facts.items():
-            if value is None:
-                self.facts.pop(key, None)
-            else:
-                self.facts[key] = value
+        keep(outcome, self.rows, self.facts)
 
     def load(self) -> Engine:
         engine = make_engine()

@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.engine.making import NOW, make_engine
+from tests.support.restart import keep
 
 from tandemq.engine import (
     consume,
@@ -28,7 +29,7 @@ from tandemq.model.errors import BadRequest
 from tandemq.model.message import Links, Message, Options, State
 from tandemq.model.outcome import Outcome
 from tandemq.stores.base import Row
-from tandemq.stores.rows import decode, encode_head
+from tandemq.stores.rows import decode
 
 PARKED, LEASED, DONE, DEAD, GONE = State.PARKED, State.LEASED, State.DONE, State.DEAD, State.GONE
 ENDED = (DONE, DEAD, GONE)
@@ -185,16 +186,7 @@ class Ties(RuleBasedStateMachine):
         self.keep(self.engine.take())
 
     def keep(self, outcome: Outcome) -> None:
-        for seq, m in outcome.changed.items():
-            if m.state is GONE:
-                self.rows.pop(seq, None)
-            else:
-                self.rows[seq] = Row(seq, encode_head(m), m.body)
-        for key, value in outcome.facts.items():
-            if value is None:
-                self.facts.pop(key, None)
-            else:
-                self.facts[key] = value
+        keep(outcome, self.rows, self.facts)
 
     @rule()
     def undo(self) -> None:

@@ -32,7 +32,7 @@ from tandemq.engine import clock, consume, recovery, settle
 from tandemq.engine.core import Engine
 from tandemq.engine.ready import Ready
 from tandemq.engine.timers import Timers
-from tandemq.model.message import DEFAULTS, Options, State
+from tandemq.model.message import DEFAULTS, Message, Options, State
 
 ROOT = Path(__file__).parents[2]
 QUEUES = st.sampled_from("aaab")
@@ -227,8 +227,8 @@ def nobody_is_told_of_what_comes_back(patch: pytest.MonkeyPatch) -> None:
         else:
             looked_after(engine, m, now)
 
-    looked_after = clock._message
-    patch.setattr(clock, "_message", shifted_only)
+    looked_after = clock.ON_TIME[Message]
+    patch.setitem(clock.ON_TIME, Message, shifted_only)
 
 
 def any_token_will_do(patch: pytest.MonkeyPatch) -> None:

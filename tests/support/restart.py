@@ -9,8 +9,23 @@ from tandemq.engine import clock, consume, facts, recovery
 from tandemq.engine.core import Engine
 from tandemq.engine.timers import FAR
 from tandemq.model.message import Message, State
+from tandemq.model.outcome import Outcome
 from tandemq.stores.base import Row
 from tandemq.stores.rows import decode, encode_head
+
+
+def keep(outcome: Outcome, rows: dict[int, Row], facts: dict[str, bytes]) -> None:
+    """Write what has changed into rows by seq and facts, as a store does."""
+    for seq, m in outcome.changed.items():
+        if m.state is State.GONE:
+            rows.pop(seq, None)
+        else:
+            rows[seq] = Row(seq, encode_head(m), m.body)
+    for key, value in outcome.facts.items():
+        if value is None:
+            facts.pop(key, None)
+        else:
+            facts[key] = value
 
 
 class Machine:
@@ -28,17 +43,7 @@ class Machine:
 
     def keep(self) -> None:
         """Store what has changed, as a commit does."""
-        outcome = self.engine.take()
-        for seq, m in outcome.changed.items():
-            if m.state is State.GONE:
-                self.rows.pop(seq, None)
-            else:
-                self.rows[seq] = Row(seq, encode_head(m), m.body)
-        for key, value in outcome.facts.items():
-            if value is None:
-                self.facts.pop(key, None)
-            else:
-                self.facts[key] = value
+        keep(self.engine.take(), self.rows, self.facts)
 
     def pass_time(self, until: int) -> None:
         """Let the clock ring at every deadline up to a moment, and store what that changes."""

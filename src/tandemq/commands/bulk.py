@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import LATER, Call, Later
+from tandemq.commands.query import known
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine import bulk, deadletters, sweeps
 from tandemq.engine.sweeps import Sweep
@@ -107,9 +108,9 @@ def retry_completed(req: RetryCompleted, call: Call) -> Answer | Later:
     """Let completed jobs of a queue, or one of them, run again and return how many there were."""
     queue, engine = check.any_queue(req.queue), call.engine
     if req.id is not None:
-        m = engine.messages.get(check.job_id(req.id))
-        known = m is not None and m.queue == queue and m.state is State.DONE
-        again = m is not None and known and deadletters.run_again(engine, m, call.now)
+        m = known(call, req.id)
+        done = m is not None and m.queue == queue and m.state is State.DONE
+        again = m is not None and done and deadletters.run_again(engine, m, call.now)
         return {"count": int(again)}
     before = check.loose_number(req.timestamp)
     sweep = bulk.retry_completed(engine, queue, before, most(req.count))

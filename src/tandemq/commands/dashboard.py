@@ -109,30 +109,24 @@ def _stats(call: Call) -> dict[str, float]:
 
 def _collections(engine: Engine) -> dict[str, int]:
     """Return the sizes of what the reference calls its collections."""
-    queues = engine.queues.values()
-
-    def every(state: State) -> int:
-        return sum(len(q.members[state]) for q in queues)
-
+    counts = inspect.counts(engine)
     held = [len(held) for held in engine.leased_by.values()]
-    ready = sum(len(q.ready) for q in queues)
-    delayed = every(State.DELAYED)
     return {
         "jobIndex": len(engine.messages),
         "completedJobs": engine.finished.count,
         "jobResults": engine.finished.results,
         "jobLogs": len(engine.logs),
         "customIdMap": 0,  # the index of messages is that of custom ids too
-        "jobLocks": every(State.LEASED),
+        "jobLocks": counts[State.LEASED],
         "clientJobs": len(held),
         "clientJobsTotal": sum(held),
         "pendingDepChecks": 0,
         "stalledCandidates": 0,
-        "processingTotal": every(State.LEASED),
-        "queuedTotal": ready + delayed,
-        "waitingDepsTotal": every(State.PARKED),
+        "processingTotal": counts[State.LEASED],
+        "queuedTotal": counts[State.READY] + counts[State.DELAYED],
+        "waitingDepsTotal": counts[State.PARKED],
         "temporalIndexTotal": len(engine.timers),
-        "delayedHeapTotal": delayed,
+        "delayedHeapTotal": counts[State.DELAYED],
     }
 
 
@@ -197,5 +191,6 @@ def _brief(m: Message) -> dict[str, Any]:
 
 
 def _crons(call: Call) -> dict[str, Any]:
-    crons = cron_list(CronList(), call)["crons"]
-    return {"total": len(crons), "list": crons[:LISTED], "truncated": len(crons) > LISTED}
+    total = len(call.engine.schedules)
+    shown = cron_list(CronList(limit=LISTED), call)["crons"]
+    return {"total": total, "list": shown, "truncated": total > LISTED}

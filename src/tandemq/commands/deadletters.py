@@ -239,11 +239,11 @@ def _stats(q: Queue, now: int) -> Answer:
     pending = expired = 0
     if rules.auto_retry:
         pending = sum(deadletters.next_retry(m, rules) is not None for m in letters)
-    if rules.max_age is not None:
-        for m in letters:  # the oldest come first, and are nearly all gone
-            if deadletters.run_of(m).finished + rules.max_age > now:
-                break
-            expired += 1
+    for m in letters:  # the oldest come first, and are nearly all gone
+        at = deadletters.expires(m, rules)
+        if at is None or at > now:
+            break
+        expired += 1
     return {
         "total": len(dead),
         "byReason": {**dict.fromkeys(CAUSES, 0), **dead.tally},
@@ -291,15 +291,11 @@ def _wanted(filter: Any) -> Wanted:
         cause=check.text(filter.get("reason")),
         before=check.loose_number(filter.get("olderThan")),
         after=check.loose_number(filter.get("newerThan")),
-        retried=_flag(filter.get("retriable")),
-        expired=_flag(filter.get("expired")),
+        retried=check.flag(filter.get("retriable")),
+        expired=check.flag(filter.get("expired")),
         offset=max(0, check.whole(filter.get("offset")) or 0),
         limit=limit if limit is not None and limit > 0 else None,
     )
-
-
-def _flag(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
 
 
 def _smallest(*limits: int | None) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Data
+from tandemq.commands.query import known
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine import keys
 
@@ -49,5 +50,5 @@ def remove_deduplication_key(req: RemoveDeduplicationKey, call: Call) -> Data:
 @command(Permission.CONTROL)
 def remove_job_deduplication_key(req: RemoveJobDeduplicationKey, call: Call) -> Data:
     """Free the unique key of a job, if the job holds it."""
-    m = call.engine.messages.get(check.job_id(req.id))
+    m = known(call, req.id)
     return Data({"removed": m is not None and keys.free_own(call.engine, m, call.now)})

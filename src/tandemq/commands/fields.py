@@ -173,6 +173,11 @@ def text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def flag(value: Any) -> bool | None:
+    """Take a truth value that nobody checks: anything else counts as absent."""
+    return value if isinstance(value, bool) else None
+
+
 def listed(fields: dict[str, Any], name: str) -> list[Any]:
     """Check that a list is there."""
     value = fields.get(name)

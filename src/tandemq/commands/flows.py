@@ -6,12 +6,11 @@ from typing import Any
 
 from msgspec import Raw
 
-from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Data
+from tandemq.commands.query import known
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine import flows, trees
 from tandemq.model.errors import BadRequest, NotFound
-from tandemq.model.message import Message
 
 
 class UpdateParent(Request, tag="UpdateParent"):
@@ -57,10 +56,10 @@ def update_parent(req: UpdateParent, call: Call) -> None:
     engine = call.engine
     if req.child_id == req.parent_id:
         raise BadRequest("A flow job cannot be its own parent")
-    parent = _find(call, req.parent_id)
+    parent = known(call, req.parent_id)
     if parent is None:
         raise NotFound(f"Parent job not found: {_shown(req.parent_id)}")
-    child = _find(call, req.child_id)
+    child = known(call, req.child_id)
     if child is None:
         raise NotFound(f"Child job not found: {_shown(req.child_id)}")
     flows.link(engine, parent, child, call.now)
@@ -69,7 +68,7 @@ def update_parent(req: UpdateParent, call: Call) -> None:
 @command(Permission.INSPECT)
 def get_children_values(req: GetChildrenValues, call: Call) -> Data:
     """Return the results of a job's children."""
-    m = _find(call, req.id)
+    m = known(call, req.id)
     found = flows.values(call.engine, m) if m is not None else {}
     return Data({"values": {key: Raw(value) for key, value in found.items()}})
 
@@ -77,21 +76,21 @@ def get_children_values(req: GetChildrenValues, call: Call) -> Data:
 @command(Permission.INSPECT)
 def get_failed_children_values(req: GetFailedChildrenValues, call: Call) -> dict[str, Any]:
     """Return the errors of the children in spite of which a job went on."""
-    m = _find(call, req.id)
+    m = known(call, req.id)
     return {"values": dict(m.links.failures) if m is not None and m.links is not None else {}}
 
 
 @command(Permission.INSPECT)
 def get_ignored_children_failures(req: GetIgnoredChildrenFailures, call: Call) -> dict[str, Any]:
     """Return the errors of the children that a job was told to ignore."""
-    m = _find(call, req.id)
+    m = known(call, req.id)
     return {"values": dict(m.links.ignored) if m is not None and m.links is not None else {}}
 
 
 @command(Permission.CONTROL)
 def remove_child_dependency(req: RemoveChildDependency, call: Call) -> dict[str, Any]:
     """Part a child from its parent, which goes on if it waits for nothing else."""
-    child = _find(call, req.id)
+    child = known(call, req.id)
     if child is None:
         raise NotFound(f"Job not found: {_shown(req.id)}")
     if child.links is None or child.links.parent is None:
@@ -103,13 +102,9 @@ def remove_child_dependency(req: RemoveChildDependency, call: Call) -> dict[str,
 @command(Permission.CONTROL)
 def remove_unprocessed_children(req: RemoveUnprocessedChildren, call: Call) -> None:
     """Take away the children of a job that have not begun; it waits only for the others."""
-    parent = _find(call, req.id)
+    parent = known(call, req.id)
     if parent is not None:
         trees.remove_unprocessed(call.engine, parent, call.now)
-
-
-def _find(call: Call, id: Any) -> Message | None:
-    return call.engine.messages.get(check.job_id(id))
 
 
 def _shown(id: Any) -> Any:

@@ -171,8 +171,7 @@ def change_priority(req: ChangePriority, call: Call) -> None:
     priority = check.whole(req.priority)
     if priority is None:
         raise BadRequest("priority must be a number")
-    lifo = req.lifo if isinstance(req.lifo, bool) else None
-    if m is None or not manage.change_priority(call.engine, m, priority, lifo):
+    if m is None or not manage.change_priority(call.engine, m, priority, check.flag(req.lifo)):
         raise NotFound("Job not found or not in queue")
 
 

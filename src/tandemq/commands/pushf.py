@@ -35,7 +35,7 @@ _PLAIN = _others(_BARE)
 _flags = attrgetter(*FLAGS)
 _NO_FLAGS = (False,) * len(FLAGS)
 _ONE_FLAG = {tuple(flag == chosen for flag in FLAGS): policy for chosen, policy in FLAGS.items()}
-_DEFAULTS = {name: getattr(Job(), name) for name in Job.__struct_fields__}
+_DEFAULTS = {name: getattr(_BARE, name) for name in Job.__struct_fields__}
 _CAMEL = dict(zip(Job.__struct_fields__, Job.__struct_encode_fields__, strict=True))
 
 

@@ -10,10 +10,9 @@ from tandemq.commands.states import in_state, name_of, priorities_of, states_of
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine import inspect
 from tandemq.model.errors import NotActive, NotFound
-from tandemq.model.message import Message, State
+from tandemq.model.message import ENDED, Message, State
 
 PAGE = 100
-ENDED = (State.DONE, State.DEAD)
 
 
 class GetJob(Request, tag="GetJob"):

@@ -43,7 +43,7 @@ def read(value: Any, *, named: bool, tied: bool) -> Repeat | None:
         count=max(0, check.whole(given.get("count")) or 0),
         start=_moment(given, "startDate"),
         end=_moment(given, "endDate"),
-        immediately=_flag(given.get("immediately")),
+        immediately=check.flag(given.get("immediately")),
         previous=check.loose_number(given.get("prevMillis")),
         offset=check.loose_number(given.get("offset")),
         job_id=check.text(given.get("jobId")),
@@ -79,7 +79,3 @@ def _moment(given: dict[str, Any], name: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise BadRequest(f"repeat.{name} must be a finite timestamp")
     return check.loose_number(value)
-
-
-def _flag(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None

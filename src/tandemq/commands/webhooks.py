@@ -9,6 +9,7 @@ from tandemq.commands.call import Call, Data
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine.webhooks import EVENTS, LIMIT, Webhook
 from tandemq.model import webhook_url
+from tandemq.model.body import well_formed
 from tandemq.model.errors import BadRequest, NotFound
 
 NAMED = ("job.pushed", "job.started", "job.completed", "job.failed", "job.progress")
@@ -122,4 +123,4 @@ def _text(value: Any, name: str, limit: int) -> str | None:
         return None
     if not isinstance(value, str) or len(value) > limit:
         raise BadRequest(f"{name} must be a text of at most {limit} characters")
-    return value.encode("utf-8", "replace").decode()
+    return well_formed(value)

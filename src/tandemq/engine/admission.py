@@ -19,14 +19,14 @@ from tandemq.engine.lane import NO_TERMS, Lane, Terms
 from tandemq.engine.lanes import Lanes
 from tandemq.engine.timers import FAR
 from tandemq.model.message import Message, State
-from tandemq.model.policy import BATCH_BYTES, Rate, deadline, expires
+from tandemq.model.policy import Rate, deadline, expires
 
 if TYPE_CHECKING:
     from tandemq.engine.consumers import Consumer
     from tandemq.engine.core import Engine
     from tandemq.engine.queue import Queue, Settings
 
-READY, LEASED, GONE = State.READY, State.LEASED, State.GONE
+LEASED = State.LEASED
 
 NEVER = FAR  # time alone does not bring it
 ROUNDING = 1e-3  # ms; a moment computed in floats may be off by less
@@ -157,7 +157,6 @@ def _expire(engine: Engine, q: Queue, lane: Lane | None, m: Message, now: int) -
         q.ready.pop()
     else:
         lanes.drop(lane)
-    if lane is not None and lanes is not None:
         lanes.forget(lane)
     engine.expired(m, now, popped=True)
 
@@ -195,16 +194,7 @@ def match(engine: Engine, q: Queue, now: int) -> None:
 
 def _serve(engine: Engine, q: Queue, c: Consumer, now: int) -> bool:
     """Give a consumer what it may take; False when that is nothing."""
-    taken: list[Message] = []
-    room = BATCH_BYTES
-    while (
-        len(taken) < c.prefetch
-        and room > 0
-        and (m := following(engine, q, c.terms, now)) is not None
-    ):
-        engine.lease(m, None if c.detach else c.conn, c.span, now)
-        taken.append(m)
-        room -= len(m.body)
+    taken = engine.grant_to(c, q, now)
     if taken:
         engine.answer(c, taken)
     return bool(taken)

@@ -16,7 +16,7 @@ from tandemq.engine.core import Engine
 from tandemq.engine.inspect import SORTED, count
 from tandemq.engine.queue import NO_SETTINGS, Queue
 from tandemq.engine.sweeps import Sweep
-from tandemq.model.message import Message, State
+from tandemq.model.message import ENDED, Message, State
 
 DELAYED, READY, LEASED, DONE, DEAD, GONE = (
     State.DELAYED,
@@ -27,7 +27,6 @@ DELAYED, READY, LEASED, DONE, DEAD, GONE = (
     State.GONE,
 )
 EXPECTED = (READY, DELAYED)  # what a pull may get by time alone
-ENDED = (DONE, DEAD)
 
 _by_seq, _by_due = attrgetter("seq"), attrgetter("due")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
+from typing import Any
 
 from tandemq.engine import (
     admission,
@@ -26,8 +28,7 @@ from tandemq.model.message import Message, State
 from tandemq.model.policy import deadline, expires, lease_of
 from tandemq.model.schedule import Schedule
 
-READY, LEASED, DELAYED, GONE = State.READY, State.LEASED, State.DELAYED, State.GONE
-DEAD = State.DEAD
+READY, LEASED, DEAD = State.READY, State.LEASED, State.DEAD
 
 SLICE = 2_000  # owners looked at in one tick: a million jobs due at once must not stall the loop
 
@@ -35,24 +36,7 @@ SLICE = 2_000  # owners looked at in one tick: a million jobs due at once must n
 def tick(engine: Engine, now: int) -> None:
     """Do what is due at ``now``; call again at ``next_wake``, which may be now again."""
     for owner in islice(engine.timers.due(now), SLICE):
-        if isinstance(owner, Message):
-            _message(engine, owner, now)
-        elif isinstance(owner, Consumer):
-            consume.give_up(engine, owner, now)
-        elif isinstance(owner, Schedule):
-            schedules.due(engine, owner, now)
-        elif isinstance(owner, Alarm):
-            limits.rang(engine, owner, now)
-        elif isinstance(owner, Finished):
-            owner.sweep(engine, now)
-        elif isinstance(owner, Sweep):
-            sweeps.go_on(engine, owner, now)
-        elif isinstance(owner, Watch):
-            watches.give_up(engine, owner, now)
-        elif isinstance(owner, Graveyard):
-            deadletters.go_over(engine, owner, now)
-        elif isinstance(owner, Tallies):
-            owner.flush(engine)
+        ON_TIME[type(owner)](engine, owner, now)
 
 
 def shift_spans(engine: Engine, step: int) -> None:
@@ -102,3 +86,17 @@ def _message(engine: Engine, m: Message, now: int) -> None:
     else:
         engine.shift(m, "due", READY)
         engine.match(q, now)
+
+
+ON_TIME: dict[type, Callable[[Engine, Any, int], object]] = {
+    Message: _message,
+    Consumer: consume.give_up,
+    Schedule: schedules.due,
+    Alarm: limits.rang,
+    Finished: lambda engine, finished, now: finished.sweep(engine, now),
+    Sweep: sweeps.go_on,
+    Watch: watches.give_up,
+    Graveyard: deadletters.go_over,
+    Tallies: lambda engine, tallies, _: tallies.flush(engine),
+}
+"""What is done when the moment of a timer's owner has come."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from tandemq.engine import admission, watches
 from tandemq.engine.consumers import Consumer
-from tandemq.engine.core import Engine, end_run
-from tandemq.engine.endings import ended
+from tandemq.engine.core import Engine
 from tandemq.engine.lane import Terms
 from tandemq.engine.overlap import dropped
+from tandemq.engine.settle import bury
+from tandemq.engine.timeline import end_run
 from tandemq.model.message import Message, State
-from tandemq.model.policy import BATCH_BYTES, lease_of, most_interruptions
+from tandemq.model.policy import lease_of, most_interruptions
 
-READY, DEAD, GONE = State.READY, State.DEAD, State.GONE
+READY = State.READY
 
 
 def take(
@@ -27,18 +28,12 @@ def take(
 
     ``span`` asks for leases with a token, of that many ms; ``conn`` None for leases that survive
     every connection. ``terms`` are what the pull asks of groups. A queue that does not exist is not
-    made by asking. Large messages come in smaller numbers: an answer longer than any peer reads
-    would cost its jobs one lost connection after the other.
+    made by asking. Large messages come in smaller numbers, see ``Engine.grant``.
     """
     q = engine.queues.get(queue)
-    taken: list[Message] = []
-    if q is not None and q.open and engine.granting:
-        room = BATCH_BYTES
-        while len(taken) < count and room > 0 and (m := engine.next(q, now, terms)) is not None:
-            engine.lease(m, conn, span, now)
-            taken.append(m)
-            room -= len(m.body)
-    return taken
+    if q is None or not q.open or not engine.granting:
+        return []
+    return engine.grant(q, count, conn, span, now, terms)
 
 
 def wait(engine: Engine, c: Consumer) -> None:
@@ -105,13 +100,9 @@ def release(engine: Engine, m: Message, now: int) -> None:
     end_run(m.run)
     if 0 < most_interruptions(m.options) <= m.run.interruptions:
         m.run.error = f"Connection lost {m.run.interruptions} times while it was running"
-        m.run.finished, m.run.cause = now, "worker_lost"
-        engine.counters.failed += 1
-        engine.tallies.count(engine, m.queue, now, well=False)
         if engine.listening:
             engine.say("failed", m, now, error=m.run.error)
-        engine.shift(m, "release", GONE if m.options.remove_on_fail else DEAD)
-        ended(engine, m, now, well=False)
+        bury(engine, m, now, "worker_lost", verb="release")
         return
     m.run.started = 0
     engine.shift(m, "release", READY)

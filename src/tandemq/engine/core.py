@@ -25,9 +25,9 @@ from tandemq.engine.tallies import Tallies
 from tandemq.engine.timers import Timers
 from tandemq.engine.webhooks import Webhooks
 from tandemq.engine.workers import Workers
-from tandemq.model.message import Lease, Message, Options, Run, State, Step
+from tandemq.model.message import Lease, Message, Options, Run, State
 from tandemq.model.outcome import Event, Late, Outcome, Reply
-from tandemq.model.policy import BATCH_BYTES, HISTORY, expires, looks_again
+from tandemq.model.policy import BATCH_BYTES, expires, looks_again
 from tandemq.model.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -288,19 +288,40 @@ class Engine:
         self.shift(m, "expire", GONE, popped=popped)
         ended(self, m, now, well=False, parent_told=False)
 
+    def grant(
+        self,
+        q: Queue,
+        count: int,
+        conn: int | None,
+        span: int | None,
+        now: int,
+        terms: Terms | None = None,
+    ) -> list[Message]:
+        """Lease up to ``count`` messages of a queue, those whose turn it is.
+
+        Large messages come in smaller numbers: an answer longer than any peer reads would cost its
+        jobs one lost connection after the other.
+        """
+        taken: list[Message] = []
+        room = BATCH_BYTES
+        while len(taken) < count and room > 0 and (m := self.next(q, now, terms)) is not None:
+            self.lease(m, conn, span, now)
+            taken.append(m)
+            room -= len(m.body)
+        return taken
+
+    def grant_to(self, c: Consumer, q: Queue, now: int) -> list[Message]:
+        """Lease to a waiting pull what it may have."""
+        conn = None if c.detach else c.conn
+        return self.grant(q, c.prefetch, conn, c.span, now, c.terms)
+
     def match(self, q: Queue, now: int) -> None:
         """Bind ready messages to willing consumers until one side has nothing left."""
         if q.limited:
             admission.match(self, q, now)
             return
         while q.ready and q.open and self.granting and (c := q.ring.first()) is not None:
-            taken: list[Message] = []
-            room = BATCH_BYTES
-            while len(taken) < c.prefetch and room > 0 and (m := self.next(q, now)) is not None:
-                self.lease(m, None if c.detach else c.conn, c.span, now)
-                taken.append(m)
-                room -= len(m.body)
-            if taken:
+            if taken := self.grant_to(c, q, now):
                 self.answer(c, taken)
 
     def answer(self, c: Consumer, messages: list[Message]) -> None:
@@ -356,12 +377,3 @@ class Engine:
     def quiet(self) -> bool:
         """Nothing waits to be taken."""
         return not (self._changed or self._facts or self._effects)
-
-
-def end_run(run: Run, *entries: Step) -> None:
-    """Write a run that ends without success into the timeline, which keeps its newest entries.
-
-    A run that goes on, or ended well, is not there yet: its moments tell the same.
-    """
-    run.history += (Step(LEASED, run.started), *entries)
-    del run.history[:-HISTORY]

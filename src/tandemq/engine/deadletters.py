@@ -15,16 +15,11 @@ import msgspec
 from tandemq.engine.core import Engine
 from tandemq.engine.publish import publish
 from tandemq.engine.queue import Queue, Tallied, cause_of
+from tandemq.engine.timeline import add_steps
 from tandemq.model.message import Message, Options, Run, State, Step, Try
-from tandemq.model.policy import HISTORY, TRIES, Burial
+from tandemq.model.policy import TRIES, Burial
 
-READY, LEASED, DONE, DEAD, GONE = (
-    State.READY,
-    State.LEASED,
-    State.DONE,
-    State.DEAD,
-    State.GONE,
-)
+READY, LEASED, DONE, DEAD = State.READY, State.LEASED, State.DONE, State.DEAD
 SLICE = 2_000  # letters forgotten in one go
 
 
@@ -92,12 +87,9 @@ def watch_over(engine: Engine, q: Queue) -> None:
     dead, rules = q.members[DEAD], q.settings.burial
     if not dead or rules.max_age is None:
         return
-    if q.graveyard is None:
-        q.graveyard = Graveyard(q.name)
-    if not q.graveyard.wound:
-        q.graveyard.wound = True
-        oldest = next(iter(dead.values()))
-        engine.timers.set(q.graveyard, run_of(oldest).finished + rules.max_age)
+    yard = _graveyard(q)
+    if not yard.wound:
+        _wind(engine, yard, run_of(_oldest(q)).finished + rules.max_age)
 
 
 def go_over(engine: Engine, yard: Graveyard, now: int) -> None:
@@ -113,8 +105,7 @@ def go_over(engine: Engine, yard: Graveyard, now: int) -> None:
         engine.forget(m)
     _evict(engine, q)
     if len(q.members[DEAD]) and (at := expires(_oldest(q), q.settings.burial)) is not None:
-        yard.wound = True
-        engine.timers.set(yard, max(at, now + 1))
+        _wind(engine, yard, max(at, now + 1))
 
 
 def rang(engine: Engine, m: Message, now: int) -> None:
@@ -165,10 +156,18 @@ def _evict(engine: Engine, q: Queue) -> None:
     for m in list(islice(dead.values(), min(len(dead) - most, SLICE))):
         engine.forget(m)
     if len(dead) > most:
-        if q.graveyard is None:
-            q.graveyard = Graveyard(q.name)
-        q.graveyard.wound = True
-        engine.timers.set(q.graveyard, 0)
+        _wind(engine, _graveyard(q), 0)
+
+
+def _graveyard(q: Queue) -> Graveyard:
+    if q.graveyard is None:
+        q.graveyard = Graveyard(q.name)
+    return q.graveyard
+
+
+def _wind(engine: Engine, yard: Graveyard, at: int) -> None:
+    yard.wound = True
+    engine.timers.set(yard, at)
 
 
 def _oldest(q: Queue) -> Message:
@@ -213,9 +212,8 @@ def run_again(engine: Engine, m: Message, now: int) -> bool:
         return False
     run = run_of(m)
     if m.state is DONE:
-        run.history += (Step(LEASED, run.started), Step(DONE, run.finished))
-    run.history.append(Step(READY, now))
-    del run.history[:-HISTORY]
+        add_steps(run, Step(LEASED, run.started), Step(DONE, run.finished))
+    add_steps(run, Step(READY, now))
     m.attempts, m.due = 0, now
     engine.shift(m, "retry", READY)
     run.started = run.finished = run.stalls = run.interruptions = 0

@@ -13,21 +13,19 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from tandemq.engine.core import Engine
+from tandemq.engine.timeline import add_steps, run_for
 from tandemq.model import family
 from tandemq.model.errors import BadRequest
-from tandemq.model.message import Links, Message, Run, State, Step
-from tandemq.model.policy import HISTORY
+from tandemq.model.message import WAITING, Links, Message, State, Step
 
-PARKED, DELAYED, READY, LEASED, DONE, DEAD, GONE = (
+PARKED, DELAYED, READY, DONE, DEAD, GONE = (
     State.PARKED,
     State.DELAYED,
     State.READY,
-    State.LEASED,
     State.DONE,
     State.DEAD,
     State.GONE,
 )
-LINKABLE = (PARKED, DELAYED, READY)
 FAIL, CONTINUE, IGNORE, REMOVE = "fail", "continue", "ignore", "remove"
 POLICIES = (FAIL, CONTINUE, IGNORE, REMOVE)
 """What the failure of a child does to its parent: ``Links.on_failure``."""
@@ -124,9 +122,7 @@ def _error_of(m: Message) -> str:
 
 
 def _bury(engine: Engine, parent: Message, error: str, now: int) -> None:
-    run = parent.run
-    if run is None:
-        run = parent.run = Run()
+    run = run_for(parent)
     run.error, run.cause, run.finished = error, "unknown", now
     engine.counters.failed += 1
     engine.tallies.count(engine, parent.queue, now, well=False)
@@ -159,10 +155,7 @@ def release(engine: Engine, m: Message, now: int) -> None:
 
 def note(m: Message, state: State, now: int) -> None:
     """Write a move into the timeline that no moment of the message tells."""
-    if m.run is None:
-        m.run = Run()
-    m.run.history.append(Step(state, now))
-    del m.run.history[:-HISTORY]
+    add_steps(run_for(m), Step(state, now))
 
 
 def _without(ids: tuple[str, ...], id: str) -> tuple[str, ...]:
@@ -224,7 +217,7 @@ def check_linkable(parent: Message) -> None:
     Raises:
         BadRequest: it runs, or has ended.
     """
-    if parent.state not in LINKABLE:
+    if parent.state not in WAITING:
         raise BadRequest(f"Parent job {parent.id} is not linkable")
 
 

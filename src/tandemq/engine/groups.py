@@ -10,9 +10,10 @@ import msgspec
 from msgspec.structs import replace
 
 from tandemq.engine import admission, settle
-from tandemq.engine.core import Engine, end_run
+from tandemq.engine.core import Engine
 from tandemq.engine.lane import NO_GROUP, NO_RULE, GroupRule
 from tandemq.engine.queue import Queue
+from tandemq.engine.timeline import end_run
 from tandemq.model.message import Message, State
 from tandemq.model.policy import lease_of
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush, merge
+from heapq import heapify, heappush, merge
 
 from msgspec import UNSET, Struct, UnsetType
 
-from tandemq.engine.ready import before, before_in_order, used_up
+from tandemq.engine.ready import before, before_in_order, take_first, used_up
 from tandemq.model.message import Message
 
 SLACK = 256  # stale entries that are not worth a sweep
@@ -122,7 +122,7 @@ class Lane:
             entry = found[0]
             if entry[2] == entry[3].gen:
                 return entry[3]
-            self._take(found)
+            take_first(found)
             self._stale -= 1
         return None
 
@@ -131,7 +131,7 @@ class Lane:
         found = self._source()
         assert found is not None, "first has returned a message"
         self._count(found[0][0], -1)
-        self._take(found)
+        take_first(found)
         self.size -= 1
 
     def ahead(self, m: Message, most: int) -> tuple[int, bool]:
@@ -157,12 +157,6 @@ class Lane:
         if early and (not line or early[0] < line[0]):
             return early
         return line or None
-
-    def _take(self, source: deque[Entry] | list[Entry]) -> None:
-        if isinstance(source, deque):
-            source.popleft()
-        else:
-            heappop(source)
 
     def __iter__(self) -> Iterator[Message]:
         """Yield the ready messages in the order in which they would be handed out."""

@@ -23,7 +23,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from tandemq.engine.lane import NO_GROUP, NO_RULE, GroupRule, Key, Lane, Terms
-from tandemq.engine.ready import Ready
+from tandemq.engine.ready import Ready, take_first
 from tandemq.model.message import Message, State
 
 LEASED, DELAYED = State.LEASED, State.DELAYED
@@ -54,7 +54,7 @@ class Turns:
             turn, lane = source[0]
             if lane.size and turn == lane.turn:
                 return lane
-            self._take(source)
+            take_first(source)
             if lane.size:
                 self._put(lane)  # served meanwhile, perhaps under other terms
             else:
@@ -65,7 +65,7 @@ class Turns:
         """Let the first lane go: it is shut."""
         source = self._source()
         assert source is not None, "the first lane is there"
-        self._take(source)
+        take_first(source)
         self.inside.discard(lane)
 
     def _put(self, lane: Lane) -> None:
@@ -79,12 +79,6 @@ class Turns:
         if early and (not line or early[0][0] < line[0][0]):
             return early
         return line or None
-
-    def _take(self, source: deque[tuple[int, Lane]] | list[tuple[int, Lane]]) -> None:
-        if isinstance(source, deque):
-            source.popleft()
-        else:
-            heappop(source)
 
 
 class Lanes:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import msgspec
 
 from tandemq.engine import deadletters, flows, repeats
-from tandemq.engine.core import Engine, end_run
+from tandemq.engine.core import Engine
 from tandemq.engine.endings import ended
-from tandemq.model.errors import TokenRequired, WrongToken
-from tandemq.model.message import Message, Run, State, Step
+from tandemq.engine.settle import check_token
+from tandemq.engine.timeline import end_run, run_for
+from tandemq.model.message import WAITING, Message, State, Step
 
 PARKED, DELAYED, READY, LEASED, DONE, DEAD, GONE = (
     State.PARKED,
@@ -23,19 +24,7 @@ PARKED, DELAYED, READY, LEASED, DONE, DEAD, GONE = (
     State.DEAD,
     State.GONE,
 )
-WAITING = (PARKED, DELAYED, READY)
 LIVE = (*WAITING, LEASED)
-
-
-def check_token(m: Message, token: str | None) -> None:
-    """Refuse to touch a leased message without its token.
-
-    Raises:
-        TokenRequired, WrongToken
-    """
-    needed = m.lease.token if m.lease is not None else None
-    if needed is not None and token != needed:
-        raise WrongToken(m.id) if token else TokenRequired(m.id)
 
 
 def cancel(engine: Engine, m: Message, now: int) -> bool:
@@ -65,9 +54,7 @@ def discard(engine: Engine, m: Message, token: str | None, now: int) -> bool:
     if m.state not in LIVE:
         return False
     check_token(m, token)
-    run = m.run
-    if run is None:
-        run = m.run = Run()
+    run = run_for(m)
     if m.state is LEASED:
         end_run(run)
     run.error, run.cause, run.finished = None, "unknown", now
@@ -172,9 +159,7 @@ def change_priority(engine: Engine, m: Message, priority: int, lifo: bool | None
     options = m.options
     if lifo is not None and lifo != options.lifo:
         options = msgspec.structs.replace(options, lifo=lifo)
-    run = m.run
-    if run is None:
-        run = m.run = Run()
+    run = run_for(m)
     if run.first_priority is None:
         run.first_priority = m.priority
     engine.reorder(m, priority, options)

@@ -9,10 +9,9 @@ from tandemq.engine import ties as bonds
 from tandemq.engine.core import Engine
 from tandemq.engine.queue import Queue
 from tandemq.model.errors import GroupFull, TandemqError
-from tandemq.model.message import DEFAULTS, Message, Options, State
+from tandemq.model.message import DEFAULTS, ENDED, Message, Options, State
 
 DELAYED, READY = State.DELAYED, State.READY
-ENDED = (State.DONE, State.DEAD)
 
 
 def draft(

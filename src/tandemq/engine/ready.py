@@ -13,10 +13,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, merge
 from itertools import chain, islice, takewhile
+from typing import Any, TypeVar
 
 from tandemq.model.message import Message
 
 Entry = tuple[int, int, int, Message]  # due, seq, generation, message
+
+T = TypeVar("T", bound=tuple[Any, ...])
 
 SLACK = 1024  # stale entries that are not worth a sweep
 
@@ -52,6 +55,11 @@ def before_in_order(line: Sequence[Entry], place: tuple[int, int], most: int) ->
     """Count as ``before`` does where the entries stand in order, so that a look may end early."""
     n = sum(e[2] == e[3].gen for e in takewhile(lambda e: e[:2] < place, islice(line, most)))
     return n, len(line) <= most or line[most][:2] >= place
+
+
+def take_first(source: deque[T] | list[T]) -> T:
+    """Take the first entry out of a line, or out of a heap."""
+    return source.popleft() if isinstance(source, deque) else heappop(source)
 
 
 class Lane:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 
 from tandemq.engine import sweeps
 from tandemq.engine.consume import release
-from tandemq.engine.core import Engine, end_run
+from tandemq.engine.core import Engine
 from tandemq.engine.deadletters import remember_try, restored
 from tandemq.engine.overlap import dropped
 from tandemq.engine.settle import bury, retry_later
+from tandemq.engine.timeline import end_run
 from tandemq.model.message import Message, State, Try
 from tandemq.model.policy import most_stalls
 

@@ -75,7 +75,7 @@ def preview(s: Schedule, count: int) -> list[int]:
     found: list[int] = []
     while at is not None and len(found) < count:
         found.append(at)
-        at = _first_after(s, at) if s.pattern else at + (s.every or 0)
+        at = _first_after(s, at)
     return found
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-from tandemq.engine.core import Engine, end_run
+from tandemq.engine.core import Engine
 from tandemq.engine.deadletters import remember_try
 from tandemq.engine.endings import ended
 from tandemq.engine.overlap import dropped
+from tandemq.engine.timeline import end_run
 from tandemq.model.errors import NotLeased, TokenRequired, WrongToken
 from tandemq.model.message import Message, Run, State, Step, Try
 from tandemq.model.policy import (
@@ -58,14 +59,23 @@ def claim(engine: Engine, id: str, token: str | None) -> tuple[Message, Claim]:
     if m is None or m.run is None:
         raise NotLeased(id)
     if m.lease is not None:
-        needed = m.lease.token
-        if needed is not None and token != needed:
-            raise WrongToken(id) if token else TokenRequired(id)
+        check_token(m, token)
         return m, HELD
     retired = m.run.retired
     if retired is None or retired not in ("", token):
         raise NotLeased(id)
     return m, Claim.LATE if m.state in (READY, DELAYED) else Claim.OVER
+
+
+def check_token(m: Message, token: str | None) -> None:
+    """Refuse to touch a leased message without its token.
+
+    Raises:
+        TokenRequired, WrongToken
+    """
+    needed = m.lease.token if m.lease is not None else None
+    if needed is not None and token != needed:
+        raise WrongToken(m.id) if token else TokenRequired(m.id)
 
 
 def ack(
@@ -185,14 +195,16 @@ def retry_later(engine: Engine, m: Message, now: int) -> None:
         engine.match(q, now)
 
 
-def bury(engine: Engine, m: Message, now: int, cause: str, remove: bool = False) -> None:
-    """Make a leased message a dead letter."""
+def bury(
+    engine: Engine, m: Message, now: int, cause: str, remove: bool = False, verb: str = "fail"
+) -> None:
+    """Make a leased message a dead letter; ``verb`` is the edge of its life that leads there."""
     assert m.run is not None, "a leased message has run"
     engine.counters.failed += 1
     engine.tallies.count(engine, m.queue, now, well=False)
     m.run.finished = now
     m.run.cause = cause
-    engine.shift(m, "fail", GONE if remove or m.options.remove_on_fail else DEAD)
+    engine.shift(m, verb, GONE if remove or m.options.remove_on_fail else DEAD)
     ended(engine, m, now, well=False)
 
 

@@ -14,11 +14,10 @@ from tandemq.engine import flows, keys
 from tandemq.engine.core import Engine
 from tandemq.engine.keyring import Holder
 from tandemq.model.errors import BadRequest
-from tandemq.model.message import Message, State
+from tandemq.model.message import ENDED, Message, State
 from tandemq.model.uniqueness import Verdict
 
-PARKED, DONE, DEAD = State.PARKED, State.DONE, State.DEAD
-ENDED = (DONE, DEAD)
+PARKED = State.PARKED
 KEEPING = (Verdict.DROP, Verdict.EXTEND, Verdict.COALESCE)
 
 

@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
 
-from tandemq.engine import flows
+from tandemq.engine import flows, manage
 from tandemq.engine.core import Engine
-from tandemq.engine.endings import ended
 from tandemq.engine.publish import begin
 from tandemq.model.errors import GroupFull
-from tandemq.model.message import DEFAULTS, Message, State
+from tandemq.model.message import DEFAULTS, WAITING, Message, State
 
-PARKED, DELAYED, READY, GONE = State.PARKED, State.DELAYED, State.READY, State.GONE
-UNPROCESSED = (PARKED, DELAYED, READY)
+PARKED, DELAYED, READY = State.PARKED, State.DELAYED, State.READY
 
 _id = attrgetter("id")
 
@@ -76,15 +74,12 @@ def remove_unprocessed(engine: Engine, parent: Message, now: int) -> None:
         links = line.pop().links
         for id in links.children if links is not None else ():
             child = engine.messages.get(id)
-            if child is not None and child.state in UNPROCESSED and id not in doomed:
+            if child is not None and child.state in WAITING and id not in doomed:
                 doomed[id] = child
                 line.append(child)
     waiters = {w.seq: w for id in doomed for w in engine.dependents.of(id) if w.id not in doomed}
     for child in doomed.values():
-        engine.shift(child, "cancel", GONE)
-        if engine.logs:
-            engine.logs.drop(engine, child.id)
-        ended(engine, child, now, well=False, parent_told=False)
+        manage.remove(engine, child, now)
     for id in doomed:
         for waiter in waiters.values():
             if waiter.state is PARKED and waiter.links is not None and id in waiter.links.open:

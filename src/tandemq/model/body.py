@@ -165,6 +165,11 @@ def text_of(body: bytes) -> str:
     return body.decode("utf-8", "replace")
 
 
+def well_formed(text: str) -> str:
+    """Text without halves of surrogate pairs, which UTF-8 cannot say: they are replaced."""
+    return text.encode("utf-8", "replace").decode()
+
+
 # ------------------------------------------------------------------------------ wide integers
 
 _WIDE: Final = (0xCF, 0xD3)

@@ -8,7 +8,7 @@ they are Structs without garbage-collector tracking: they never take part in ref
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -24,6 +24,10 @@ class State(IntEnum):
     DONE = 5  # ended well, kept for a while
     DEAD = 6  # ended badly: a dead letter
     GONE = 7  # forgotten
+
+
+WAITING: Final = (State.PARKED, State.DELAYED, State.READY)
+ENDED: Final = (State.DONE, State.DEAD)  # and still there
 
 
 class Options(Struct, frozen=True, gc=False):

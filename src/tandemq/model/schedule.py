@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tandemq.model.message import DEFAULTS, Message, Options, State
+from tandemq.model.message import DEFAULTS, ENDED, Message, Options, State
 
 KEY: Final = "cron:"  # + name: the unique key of the runs of a schedule that may not overlap
 
@@ -91,4 +91,4 @@ def options_of(s: Schedule) -> Options:
 
 def alive(m: Message | None) -> bool:
     """Whether a message is still to be worked on, or worked on."""
-    return m is not None and m.state not in (State.DONE, State.DEAD, State.GONE)
+    return m is not None and m.state not in (*ENDED, State.GONE)

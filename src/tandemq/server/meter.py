@@ -6,8 +6,7 @@ import time
 
 from tandemq.engine.counters import Counters
 from tandemq.server.monitor import Durations
-
-WINDOW = 1.0  # s between samples of the counters
+from tandemq.server.rates import Rates
 
 
 def now_ms() -> int:
@@ -40,11 +39,10 @@ class Meter:
     """Cheap measurements: two clock readings a turn."""
 
     def __init__(self) -> None:
-        self._started = self._sampled = self._began = time.perf_counter()
+        self._started = self._began = time.perf_counter()
         self._longest = 0.0
         self.durations = Durations()
-        self._pushed = self._pulled = 0
-        self._rates = (0.0, 0.0)
+        self._rates = Rates(self._started)
 
     def turn_began(self) -> None:
         self._began = time.perf_counter()
@@ -57,19 +55,12 @@ class Meter:
     def stats(self, counters: Counters, connections: int) -> dict[str, float]:
         """Return uptime in s, rates a second since the last look, the longest turn in ms."""
         now = time.perf_counter()
-        span = now - self._sampled
-        if span >= WINDOW:
-            self._rates = (
-                (counters.pushed - self._pushed) / span,
-                (counters.pulled - self._pulled) / span,
-            )
-            self._sampled, self._pushed, self._pulled = now, counters.pushed, counters.pulled
+        rates = self._rates.at(now, counters)
         longest, self._longest = self._longest, 0.0
-        pushed, pulled = self._rates
         return {
             "uptime": round(now - self._started, 3),
-            "pushPerSec": round(pushed, 1),
-            "pullPerSec": round(pulled, 1),
+            "pushPerSec": rates["pushed"],
+            "pullPerSec": rates["pulled"],
             "loopLagMs": round(longest * 1000, 3),
             "connections": connections,
             "retried": counters.retried,

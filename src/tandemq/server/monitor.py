@@ -13,6 +13,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from tandemq.engine.counters import Counters
+from tandemq.server.rates import Rates
 
 if TYPE_CHECKING:
     from tandemq.server.runtime import Runtime
@@ -22,10 +23,7 @@ BOUNDS = (
     0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 )  # fmt: skip
 KINDS = ("push", "pull", "ack")
-WINDOW = 1.0  # s between samples of the rates
 PAGE = os.sysconf("SC_PAGE_SIZE")
-
-Figures = tuple[int, int, int, int]
 
 
 class Histogram:
@@ -83,10 +81,7 @@ class Monitor:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._sampled, self._totals = time.perf_counter(), self._counted()
-        self._rates = dict.fromkeys(
-            ("pushPerSec", "pullPerSec", "completePerSec", "failPerSec"), 0.0
-        )
+        self._rates = Rates(time.perf_counter())
 
     def latency(self) -> dict[str, Any]:
         """Return mean durations and percentiles, in ms."""
@@ -106,16 +101,13 @@ class Monitor:
 
     def rates(self) -> dict[str, float]:
         """Return rates a second since the last sample, which is at least a second old."""
-        now = time.perf_counter()
-        span = now - self._sampled
-        if span >= WINDOW:
-            before, self._totals = self._totals, self._counted()
-            gained = (after - was for after, was in zip(self._totals, before, strict=True))
-            self._rates = {
-                name: round(n / span, 1) for name, n in zip(self._rates, gained, strict=True)
-            }
-            self._sampled = now
-        return dict(self._rates)
+        rates = self._rates.at(time.perf_counter(), self._runtime.engine.counters)
+        return {
+            "pushPerSec": rates["pushed"],
+            "pullPerSec": rates["pulled"],
+            "completePerSec": rates["completed"],
+            "failPerSec": rates["failed"],
+        }
 
     def memory(self) -> dict[str, int]:
         """Return bytes of the process: data it may write, the same in memory, all in memory."""
@@ -140,7 +132,3 @@ class Monitor:
         from tandemq.server.prometheus import exposition
 
         return exposition(self._runtime)
-
-    def _counted(self) -> Figures:
-        c = self._runtime.engine.counters
-        return c.pushed, c.pulled, c.completed, c.failed

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from tandemq.engine.webhooks import EVENTS
+from tandemq.model.body import well_formed
 from tandemq.model.outcome import Event
 
 LARGE = 64 << 10  # bytes of data above which turning them into JSON is left to a thread
@@ -35,8 +36,8 @@ def encoded(event: Event) -> bytes:
     body: dict[str, Any] = {
         "event": EVENTS[event.type],
         "timestamp": event.at,
-        "jobId": _readable(event.id),
-        "queue": _readable(event.queue),
+        "jobId": well_formed(event.id),
+        "queue": well_formed(event.queue),
     }
     fields = event.fields
     if event.type == "progress":
@@ -46,15 +47,10 @@ def encoded(event: Event) -> bytes:
         if data is not _UNDEFINED:
             body["data"] = data
         if (error := fields.get("error")) is not None:
-            body["error"] = _readable(error)
+            body["error"] = well_formed(error)
         return _encode(body)
     except (msgspec.DecodeError, TypeError, ValueError, RecursionError):
         return _encode({**body, "data": None})
-
-
-def _readable(text: str) -> str:
-    """Return a text without halves of surrogate pairs, which UTF-8 cannot say."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _value(data: Any) -> Any:

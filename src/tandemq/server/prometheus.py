@@ -26,6 +26,7 @@ from prometheus_client.registry import Collector
 from tandemq.commands.access import COMPATIBLE_WITH
 from tandemq.commands.states import states_of
 from tandemq.commands.workers import totals
+from tandemq.model.body import well_formed
 from tandemq.model.message import State
 from tandemq.server.meter import now_ms
 from tandemq.server.monitor import BOUNDS, Histogram
@@ -97,7 +98,7 @@ class Families(Collector):
                 labels=["queue"],
             )
             for name, by_state in counts.items():
-                family.add_metric([_label(name)], by_state[state])
+                family.add_metric([well_formed(name)], by_state[state])
             yield family
         exported, omitted = len(shown), len(queues) - len(shown)
         yield _gauge("bunqueue_queue_metrics_exported", "Queues with figures here.", exported)
@@ -196,11 +197,6 @@ def _counts(q: Queue) -> dict[str, int]:
         "active": states["active"],
         "dlq": states["failed"],
     }
-
-
-def _label(name: str) -> str:
-    """Return a queue's name as UTF-8 can say it."""
-    return name.encode("utf-8", "replace").decode()
 
 
 def _buckets(seen: Histogram) -> list[tuple[str, float]]:

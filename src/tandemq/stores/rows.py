@@ -207,8 +207,8 @@ def decode(row: Row) -> Message:
             head.born,
             head.attempts,
             head.leases,
-            None if head.lease is None else _lease(head.lease),
-            None if head.run is None else _run(head.run),
+            None if head.lease is None else Lease(*_lease_tuple(head.lease)),
+            None if head.run is None else Run(*_run_tuple(head.run)),
             None if head.links is None else Links(*_links_tuple(head.links)),
             None if head.repeat is None else Repeat(*_repeat_tuple(head.repeat)),
             0,
@@ -222,31 +222,3 @@ def decode(row: Row) -> Message:
 def _options(packed: bytes) -> Options:
     stored = _decode_options(packed)
     return Options(**dict(zip(_Options.__struct_fields__, _options_tuple(stored), strict=True)))
-
-
-def _lease(stored: _Lease) -> Lease:
-    return Lease(stored.token, stored.until, stored.span, stored.conn, stored.renewals)
-
-
-def _run(stored: _Run) -> Run:
-    return Run(
-        stored.started,
-        stored.finished,
-        stored.heartbeat,
-        stored.progress,
-        stored.progress_message,
-        stored.stack,
-        stored.error,
-        stored.cause,
-        stored.result,
-        stored.stalls,
-        stored.interruptions,
-        stored.retired,
-        stored.history,
-        stored.tries,
-        stored.retries,
-        stored.retried,
-        stored.replay_of,
-        stored.replays,
-        stored.first_priority,
-    )
