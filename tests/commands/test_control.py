@@ -69,3 +69,14 @@ def test_a_queue_is_listed_as_long_as_it_remembers_a_job(desk: Desk) -> None:
     gone, token = desk.active("r", removeOnComplete=True)
     desk.do("ACK", id=gone, token=token)
     assert desk.do("ListQueues") == {"queues": ["q"]}
+
+
+def test_the_window_of_a_group_alone_makes_no_queue(desk: Desk) -> None:
+    desk.push(groupId="g")
+    taken = desk.pull(group={"limit": {"max": 5, "duration": 100}})
+    desk.do("ACK", id=taken["job"]["id"], token=taken["token"], removeOnComplete=True)
+    desk.push(groupId="g")
+    desk.do("Obliterate", queue="q")
+    assert desk.do("ListQueues") == {"queues": []}
+    desk.do("SetGroupWeight", queue="q", groupId="g", weight=2)
+    assert desk.do("ListQueues") == {"queues": ["q"]}

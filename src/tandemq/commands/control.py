@@ -60,10 +60,10 @@ def is_paused(req: IsPaused, call: Call) -> dict[str, Any]:
 def list_queues(req: ListQueues, call: Call) -> dict[str, Any]:
     """Return the names of the queues that hold jobs or settings."""
     queues = call.engine.queues.values()
-    return {"queues": [q.name for q in queues if not q.blank and _visible(q)]}
+    return {"queues": [q.name for q in queues if _visible(q)]}
 
 
 def _visible(q: Queue) -> bool:
-    """Whether a queue is more than the name that somebody waits for."""
-    ruled = q.groups is not None and not q.groups.blank
+    """Whether a queue is more than the name that somebody waits for, or once took from."""
+    ruled = q.groups is not None and bool(q.groups.rules)
     return any(q.counts) or q.settings != NO_SETTINGS or ruled
