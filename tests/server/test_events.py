@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.server.offline import GatedStore, Peer, serving, turns, until
 
 from tandemq.model.outcome import Event
@@ -138,3 +139,43 @@ async def test_data_are_told_as_they_were_sent() -> None:
         await turns()
         told = listener.read_others()[-1]["event"]
         assert (told["data"], told["error"], told["terminal"]) == (data, "no", True)
+
+
+@pytest.mark.parametrize("way", ["leaves", "is cut", "listens no more"])
+async def test_a_subscriber_that_goes_takes_nobody_elses_answer_with_it(way: str) -> None:
+    """The event for it is in the same batch, before the answers of others."""
+    store = GatedStore()
+    async with serving(store) as server:
+        gone, writer = Peer(server), Peer(server)
+        await gone.do("SubscribeEvents", queue="q")
+        store.close_gate()
+        first = writer.send("PUSH", queue="q", data=1)
+        await until(lambda: store.begun, "the batch")
+        second = writer.send("PUSH", queue="q", data=2)
+        await turns()
+        if way == "listens no more":
+            gone.send("UnsubscribeEvents")
+        elif way == "leaves":
+            gone.leave()
+        else:
+            gone.transport.abort()
+        await turns()
+        store.open_gate()
+        for req in (first, second):
+            assert (await writer.answer(req))["ok"]
+        assert await writer.push()
+
+
+async def test_a_look_that_fails_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(event: Event) -> None:
+        raise ValueError("a bug")
+
+    seen: list[Event] = []
+    async with serving(GatedStore()) as server:
+        server.observers.look_on(fail)
+        server.observers.look_on(seen.append)
+        peer = Peer(server)
+        await peer.push()
+        await peer.push()
+    assert [event.type for event in seen if event.type == "pushed"] == ["pushed"] * 2
+    assert caplog.messages == ["a bug in what looks at events"] * len(seen)

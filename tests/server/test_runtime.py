@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
@@ -15,7 +17,8 @@ from tests.support.wire import frame
 from tandemq.commands.access import Ping
 from tandemq.commands.table import BY_REQUEST
 from tandemq.model.message import State
-from tandemq.server import committer, runtime
+from tandemq.server import committer, outage, runtime
+from tandemq.server.committer import Committer
 from tandemq.server.runtime import Runtime
 from tandemq.stores.base import StoreFailed
 from tandemq.stores.memory import MemoryStore
@@ -142,13 +145,59 @@ async def test_an_answer_to_somebody_who_is_gone_is_dropped() -> None:
         assert not peer.has(req)
 
 
+@asynccontextmanager
+async def flying(server: Runtime, peer: Peer) -> AsyncIterator[Committer]:
+    """A batch is on its way, and lands when the test says so."""
+    committer = server._committer
+    assert committer is not None
+    jobs, committer._jobs = committer._jobs, SimpleQueue()  # no writer sees it
+    peer.send("PUSH", queue="other")
+    await until(lambda: committer._flying, "the batch")
+    committer._jobs = jobs
+    yield committer
+    await until(lambda: not committer.pending, "the last batch")
+
+
+@pytest.mark.parametrize("began", ["_landed", "_catch_up"])
+async def test_no_batch_begins_in_the_middle_of_a_turn(began: str) -> None:
+    """It would write a child that is gone without the parent that is ready through that."""
+    store = GatedStore()
+    async with serving(store) as server:
+        peer = Peer(server)
+        kids = {"dependsOn": ["kid"], "childrenIds": ["kid"]}
+        above = {"name": "n", "data": {"__childrenIds": ["kid"]}, **kids}
+        below = {"name": "n", "data": {"__parentId": "top", "__parentQueue": "tops"}}
+        await peer.do(
+            "PUSHF",
+            jobs=[
+                {"id": "top", "queue": "tops", "input": above},
+                {"id": "kid", "queue": "kids", "input": {**below, "parentId": "top"}},
+            ],
+        )
+        async with flying(server, peer) as committer:
+            peer.send("ChangePriority", id="kid", priority=5)  # its row has to be written next
+            await turns()
+            end = {"cmd": "ACK", "id": "kid", "removeOnComplete": True}
+            _, done = peer.send_all([{"cmd": "PULL", "queue": "kids"}, end])
+            assert server._turning
+            committer._landed(None)
+            if began == "_catch_up":
+                committer._catch_up()
+            assert committer._flying is None
+            await peer.answer(done)
+        batch = store.batches[-1]
+        assert [len(batch.gone), len(batch.changed)] == [1, 1]
+        top = next(m for m in map(decode, store.rows) if m.id == "top")
+        assert top.state is State.READY
+
+
 # -- a store that fails --------------------------------------------------------------------------
 
 
 @pytest.fixture
 def slow_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server does not try by itself while the test looks."""
-    monkeypatch.setattr(runtime, "PROBE", 3600.0)
+    monkeypatch.setattr(outage, "PROBE", 3600.0)
 
 
 @pytest.mark.usefixtures("slow_probe")
@@ -192,6 +241,28 @@ async def test_the_storage_status_tells() -> None:
             "error": None,
             "since": None,
         }
+
+
+FIGURES = [
+    "StorageStatus", "Stats", "Metrics", "Prometheus", "WorkerStats", "ListWorkers", "ListQueues",
+    "DashboardOverview", "DashboardQueues", "Ping", "Hello",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cmd", FIGURES)
+@pytest.mark.usefixtures("slow_probe")
+async def test_figures_are_shown_however_much_cannot_be_written(cmd: str) -> None:
+    store = GatedStore()
+    async with serving(store) as server:
+        writer, reader = Peer(server), Peer(server)
+        store.fail()
+        assert not (await writer.ask("PUSH", queue="q"))["ok"]
+        store.close_gate()
+        refused = writer.send("PUSH", queue="q")
+        (same_turn,) = reader.send_all([{"cmd": cmd}])
+        assert (await reader.answer(same_turn))["ok"]
+        assert (await reader.ask(cmd))["ok"]
+        assert not writer.has(refused)
 
 
 @pytest.mark.usefixtures("slow_probe")
@@ -273,17 +344,12 @@ async def test_what_is_handed_out_in_the_turn_of_a_failure_is_refused_too() -> N
         writer, worker = Peer(server), Peer(server)
         waiting = worker.send("PULL", queue="q", timeout=60_000, owner="w")
         await turns()
-        committer = server._committer
-        assert committer is not None
-        jobs, committer._jobs = committer._jobs, SimpleQueue()  # no writer sees the next batch
-        lost = writer.send("PUSH", queue="other")
-        await until(lambda: committer._flying, "the batch")
-        committer._jobs = jobs
-        pushed = writer.send("PUSH", queue="q", jobId="a")
-        assert server._turning
-        committer._landed(StoreFailed("disk full"))  # inside the turn
-        for peer, req in ((writer, lost), (writer, pushed), (worker, waiting)):
-            assert await peer.answer(req) == {"ok": False, "error": REFUSED}
+        async with flying(server, writer) as committer:
+            pushed = writer.send("PUSH", queue="q", jobId="a")
+            assert server._turning
+            committer._landed(StoreFailed("disk full"))  # inside the turn
+            for peer, req in ((writer, "r1"), (writer, pushed), (worker, waiting)):
+                assert await peer.answer(req) == {"ok": False, "error": REFUSED}
         assert await writer.state("a") == "unknown"
 
 
@@ -305,7 +371,7 @@ async def test_while_writing_fails_no_job_is_handed_out_that_could_not_be_settle
 async def test_service_resumes_by_itself(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(runtime, "PROBE", 0.01)
+    monkeypatch.setattr(outage, "PROBE", 0.01)
     caplog.set_level(logging.WARNING, "tandemq.server")
     store = GatedStore()
     async with serving(store) as server:
@@ -335,7 +401,7 @@ async def test_however_much_fails_one_probe_is_planned() -> None:
         planned = [
             timer
             for timer in server.loop._scheduled  # type: ignore[attr-defined]
-            if not timer.cancelled() and timer._callback == server._probe
+            if not timer.cancelled() and timer._callback == server._outage._try
         ]
         assert len(planned) == 1
 
@@ -383,7 +449,7 @@ async def test_a_job_that_was_taken_back_and_handed_out_again_survives_a_failure
 ) -> None:
     """Its old object must not be written behind, nor come back beside the new one."""
     monkeypatch.setattr(committer, "BEHIND", 0.02)
-    monkeypatch.setattr(runtime, "PROBE", 0.01)
+    monkeypatch.setattr(outage, "PROBE", 0.01)
     store = GatedStore()
     async with serving(store) as server:
         peer = Peer(server)

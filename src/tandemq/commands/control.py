@@ -56,7 +56,7 @@ def is_paused(req: IsPaused, call: Call) -> dict[str, Any]:
     return {"paused": q is not None and q.settings.paused}
 
 
-@command(Permission.LIST)
+@command(Permission.LIST, keeps=False)
 def list_queues(req: ListQueues, call: Call) -> dict[str, Any]:
     """Return the names of the queues that hold jobs or settings."""
     queues = call.engine.queues.values()

@@ -42,7 +42,7 @@ class DashboardQueue(Request, tag="DashboardQueue"):
     jobs_limit: Any = None
 
 
-@command(Permission.LIST)
+@command(Permission.LIST, keeps=False)
 def dashboard_overview(req: DashboardOverview, call: Call) -> Data:
     """Return counts, rates, durations, memory, workers and schedules of the server."""
     engine, monitor = call.engine, call.host.monitor
@@ -61,7 +61,7 @@ def dashboard_overview(req: DashboardOverview, call: Call) -> Data:
     )
 
 
-@command(Permission.LIST)
+@command(Permission.LIST, keeps=False)
 def dashboard_queues(req: DashboardQueues, call: Call) -> Data:
     """Return the counts of every queue, by name."""
     queues = sorted((q for q in call.engine.queues.values() if not q.blank), key=lambda q: q.name)

@@ -31,7 +31,7 @@ class WorkerStats(Request, tag="WorkerStats"):
     """Ask for the totals of the workers (ours)."""
 
 
-@command(Permission.LIST)
+@command(Permission.LIST, keeps=False)
 def metrics(req: Metrics, call: Call) -> dict[str, Any] | Data:
     """Return totals since the start, or how many jobs of a queue ended in each minute."""
     if req.queue is None and req.type is None:
@@ -48,13 +48,13 @@ def metrics(req: Metrics, call: Call) -> dict[str, Any] | Data:
     return _minutes(series, start, None if last == -1 else last + 1)
 
 
-@command(Permission.LIST)
+@command(Permission.LIST, keeps=False)
 def prometheus(req: Prometheus, call: Call) -> Data:
     """Return every figure of the server as Prometheus text."""
     return Data({"metrics": call.host.monitor.prometheus()})
 
 
-@command(Permission.LIST)
+@command(Permission.LIST, keeps=False)
 def worker_stats(req: WorkerStats, call: Call) -> Data:
     """Return how many workers there are and what they say they did."""
     return Data({"stats": totals(call.engine.workers, call.now)})

@@ -80,7 +80,8 @@ def command(permission: Permission, *, keeps: bool = True, bulk: bool = False) -
     """Register a function ``(request, call) -> reply``; its first annotation is the request.
 
     ``keeps=False`` lets the answer leave before what it grew on is stored: right for leases,
-    which a crash may forget, and for answers that tell of nothing stored. ``bulk`` lets its
+    which a crash may forget, and for figures, which are needed most when nothing can be stored.
+    ``bulk`` lets its
     frames be as large as users' data may be; those of other commands are small.
     """
 

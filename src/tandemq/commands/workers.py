@@ -94,7 +94,7 @@ def heartbeat(req: Heartbeat, call: Call) -> Data:
     return Data({"ok": True})
 
 
-@command(Permission.LIST)
+@command(Permission.LIST, keeps=False)
 def list_workers(req: ListWorkers, call: Call) -> Data:
     """Return the registered workers and their totals."""
     workers = call.engine.workers.listed(call.now)

@@ -33,7 +33,9 @@ class Committer:
 
     ``release(held, written)`` is called with answers whose changes are kept, in order, and whether
     that took a write; ``undo(touched, keys, held, failure)`` when a batch failed, with everything
-    that was built on it.
+    that was built on it. While ``turning()`` is true no batch begins: messages are written as they
+    are now, and a turn that is not over may have changed one half of what belongs together. The
+    owner calls ``add`` at the end of every turn.
     """
 
     def __init__(
@@ -42,10 +44,11 @@ class Committer:
         release: Callable[[list[Held], bool], None],
         undo: Callable[[dict[int, Message], set[str], list[Held], StoreFailed], None],
         *,
+        turning: Callable[[], bool] = lambda: False,
         always_sync: bool = False,
     ) -> None:
         self._store = store
-        self._release, self._undo = release, undo
+        self._release, self._undo, self._turning = release, undo, turning
         self._always_sync = always_sync
         self._changed: dict[int, Message] = {}
         self._facts: dict[str, bytes | None] = {}
@@ -85,8 +88,7 @@ class Committer:
             self._behind = self._loop.call_later(BEHIND, self._catch_up)
         self._facts.update(outcome.facts)
         self._held += held
-        if self._flying is None:
-            self._fly()
+        self._fly_if_free()
 
     def _catch_up(self) -> None:
         """Write the leases that have lasted: a crash must know of them to charge an attempt."""
@@ -94,7 +96,10 @@ class Committer:
         # One that is leased no more was taken back, and another object stands for its row.
         self._changed.update((seq, m) for seq, m in self._leases.items() if m.state is LEASED)
         self._leases = {}
-        if self._flying is None:
+        self._fly_if_free()
+
+    def _fly_if_free(self) -> None:
+        if self._flying is None and not self._turning():
             self._fly()
 
     def _fly(self) -> None:
@@ -148,16 +153,21 @@ class Committer:
         flight, self._flying = self._flying, None
         assert flight is not None, "only what flies can land"
         self._failing = failure is not None
-        if failure is None:
-            self._release(flight.held, True)
-        else:
-            touched = {**flight.changed, **self._changed}
-            keys = flight.keys | set(self._facts)
-            held = flight.held + self._held
-            self._changed, self._facts, self._held = {}, {}, []
-            self._undo(touched, keys, held, failure)
-        if self._flying is None:
-            self._fly()
+        try:
+            if failure is None:
+                self._release(flight.held, True)
+            else:
+                self._take_back(flight, failure)
+        finally:  # whatever went wrong with one answer, the next batch must not wait
+            self._fly_if_free()
+
+    def _take_back(self, flight: Flight, failure: StoreFailed) -> None:
+        """Have a batch that failed undone, and everything that grew on it."""
+        touched = {**flight.changed, **self._changed}
+        keys = flight.keys | set(self._facts)
+        held = flight.held + self._held
+        self._changed, self._facts, self._held = {}, {}, []
+        self._undo(touched, keys, held, failure)
 
     async def drained(self) -> None:
         """Wait until everything added so far is kept, or undone."""

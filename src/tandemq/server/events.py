@@ -8,6 +8,7 @@ leaves too much unread, like any other; nobody waits for it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ from tandemq.wires.bunqueue.events import event_frame
 if TYPE_CHECKING:
     from tandemq.server.connections import Connection
     from tandemq.server.runtime import Runtime
+
+log = logging.getLogger("tandemq.server")
 
 TOLD = Raw(b"")  # stands for the request of what nobody requested
 
@@ -36,12 +39,15 @@ class Outlet:
         self._deliveries = deliveries
 
     def tell(self, told: tuple[Event, list[Webhook], list[Look]]) -> None:
-        """Pass an event on; none of the takers may take long."""
+        """Pass an event on; none of the takers may take long, and one that fails stops no other."""
         event, hooks, looks = told
         for hook in hooks:
             self._deliveries.offer(hook, event)
         for look in looks:
-            look(event)
+            try:
+                look(event)
+            except Exception:
+                log.exception("a bug in what looks at events")
 
 
 class Observers:

@@ -33,18 +33,18 @@ from tandemq.server.alarm import Alarm
 from tandemq.server.bounds import rules
 from tandemq.server.committer import Committer
 from tandemq.server.connections import HIGH_WATER, Connection
-from tandemq.server.events import TOLD, Observers
+from tandemq.server.events import TOLD, Observers, Outlet
 from tandemq.server.grants import Grants
 from tandemq.server.guard import Tokens, affordable, failed_login, gate
 from tandemq.server.meter import Meter, Watch, now_ms
 from tandemq.server.monitor import Monitor
+from tandemq.server.outage import Outage
 from tandemq.stores.base import Store, StoreFailed
 from tandemq.stores.rows import decode
 from tandemq.wires.bunqueue.session import Refusal
 
 log = logging.getLogger("tandemq.server")
 
-PROBE = 1.0  # s between tries to write while writing does not work
 PROBE_FACT = "probe"
 
 Answer = tuple[Any, Any, Raw]  # a connection or who else is told, what, of which request
@@ -71,9 +71,7 @@ class Runtime:
         self.engine.workers.timeout = settings.worker_timeout_ms
         self._patient = store.persistent and settings.durability != "buffered"
         self._committer: Committer | None = None
-        self._failed: StoreFailed | None = None
-        self._failed_at = 0
-        self._next_probe: asyncio.TimerHandle | None = None
+        self._outage = Outage(self._probe)
         self._held: list[Answer] = []
         self._touched: dict[Connection, None] = {}
         self._turning = False
@@ -100,6 +98,7 @@ class Runtime:
                 store,
                 self._release,
                 self._undo,
+                turning=lambda: self._turning,
                 always_sync=self.settings.durability == "sync",
             )
             lost = recovery.resume(engine, now_ms())
@@ -124,8 +123,7 @@ class Runtime:
         for connection in list(self.connections.values()):
             connection.close()
         self._alarm.cancel()
-        if self._next_probe is not None:
-            self._next_probe.cancel()
+        self._outage.cancel()
 
     @property
     def leased(self) -> int:
@@ -216,9 +214,11 @@ class Runtime:
             return
         answer = connection.session.answer(reply, request.req_id)
         connection.owed += len(answer)
-        if type(reply) is Pulled and reply.messages:
+        if granted := type(reply) is Pulled and reply.messages:
             self._grants.note(connection, now)
-        if self._committer is not None and (row.keeps or self._failed) and self._unkept:
+        # While writing fails a lease has to be kept before it is told of, as a promise has always.
+        held = self._committer is not None and (row.keeps or (granted and self._outage))
+        if held and self._unkept:
             self._held.append((connection, answer, request.req_id))
         else:
             connection.out.append(answer)
@@ -271,7 +271,7 @@ class Runtime:
                 held += told
             else:
                 self._release(told, False)
-        if self._committer is not None and (outcome.changed or outcome.facts or held):
+        if self._committer is not None:
             self._committer.add(outcome, held)
         self._grants.check()
         self._flush()
@@ -287,7 +287,7 @@ class Runtime:
         answer, req_id = connection.session.late(effect)
         if isinstance(effect, Reply) and effect.messages:
             self._grants.note(connection, now_ms())
-        if self._failed is not None or (self._patient and isinstance(effect, Late)):
+        if self._outage or (self._patient and isinstance(effect, Late)):
             connection.owed += len(answer)
             self._held.append((connection, answer, req_id))
         else:
@@ -305,14 +305,13 @@ class Runtime:
     # -- commits -------------------------------------------------------------------------------
 
     def _release(self, held: Sequence[Answer], written: bool) -> None:
-        if written and self._failed is not None:
-            log.warning("the store can be written again")
-            self._failed = None
+        if written:
+            self._outage.ended()
         for connection, answer, req in held:
             if connection.id in self.connections:
                 connection.owed -= 0 if req is TOLD else len(answer)  # it was counted when made
                 self._say(connection, answer)
-            elif req is TOLD:
+            elif connection.id == Outlet.id:
                 connection.tell(answer)
         if not self._turning:
             self._flush()
@@ -334,10 +333,7 @@ class Runtime:
             log.critical("the store can be neither written nor read: %s", exc)
             self.broken.set_result(exc)  # memory is ahead of it for good: the process must end
             return
-        if self._failed is None:
-            log.error("the store cannot be written: %s", failure)
-            self._failed_at = now_ms()
-        self._failed = failure
+        self._outage.began(failure, now_ms())
         for effect in outcome.effects:
             self._serve(effect)
         held, self._held = held + self._held, []  # what was just handed out is taken back too
@@ -356,16 +352,12 @@ class Runtime:
             if connection.id in self.connections and req is not TOLD:
                 connection.owed -= len(answer)
                 self._say(connection, connection.session.refuse(refused, req))
-        if self._next_probe is None:
-            self._next_probe = self.loop.call_later(PROBE, self._probe)
         self._begin_turn()
 
     def _probe(self) -> None:
         """Try to write, so that an idle server notices when it works again."""
-        self._next_probe = None
-        if self._failed is not None and self._committer is not None:
-            self.engine.record(PROBE_FACT, str(now_ms()).encode())
-            self._begin_turn()
+        self.engine.record(PROBE_FACT, str(now_ms()).encode())
+        self._begin_turn()
 
     def delivered(self, webhook: str, well: bool) -> None:
         """A delivery has ended."""
@@ -373,7 +365,7 @@ class Runtime:
         self.engine.webhooks.delivered(self.engine, webhook, now_ms(), well=well)
 
     def _restore(self, key: str, value: bytes | None) -> None:
-        facts.restore(self.engine, key, value, now_ms() if self._failed else None)
+        facts.restore(self.engine, key, value, now_ms() if self._outage else None)
 
     # -- what commands ask of the server (commands.call.Host) ----------------------------------
 
@@ -384,12 +376,7 @@ class Runtime:
         return self.meter.stats(self.engine.counters, len(self.connections))
 
     def storage(self) -> dict[str, Any]:
-        failed = self._failed
-        return {
-            "diskFull": failed is not None,
-            "error": str(failed) if failed is not None else None,
-            "since": float(self._failed_at) if failed is not None else None,
-        }
+        return self._outage.status()
 
 
 def _req(item: Any) -> Raw:
