@@ -71,12 +71,19 @@ class Command:
         return (self.run.__doc__ or "").partition("\n")[0]
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS: dict[str, Command] = {}  # of the job queue's wire and of HTTP
+BROKER: dict[str, Command] = {}  # of the broker's wires
 BY_REQUEST: dict[type[Request], Command] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def command(permission: Permission, *, keeps: bool = True, bulk: bool = False) -> Callable[[F], F]:
+def command(
+    permission: Permission,
+    *,
+    keeps: bool = True,
+    bulk: bool = False,
+    table: dict[str, Command] = COMMANDS,
+) -> Callable[[F], F]:
     """Register a function ``(request, call) -> reply``; its first annotation is the request.
 
     ``keeps=False`` lets the answer leave before what it grew on is stored: right for leases,
@@ -88,9 +95,9 @@ def command(permission: Permission, *, keeps: bool = True, bulk: bool = False) -
     def register(run: F) -> F:
         request = next(iter(get_type_hints(run).values()))
         name = request.__struct_config__.tag
-        assert name not in COMMANDS, f"{name} is registered twice"
+        assert name not in table, f"{name} is registered twice"
         row = Command(name, request, run, permission, keeps, bulk)
-        COMMANDS[name] = BY_REQUEST[request] = row
+        table[name] = BY_REQUEST[request] = row
         return run
 
     return register
