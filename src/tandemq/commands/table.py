@@ -82,7 +82,7 @@ def command(
     *,
     keeps: bool = True,
     bulk: bool = False,
-    table: dict[str, Command] = COMMANDS,
+    table: dict[str, Command] | None = None,
 ) -> Callable[[F], F]:
     """Register a function ``(request, call) -> reply``; its first annotation is the request.
 
@@ -95,9 +95,10 @@ def command(
     def register(run: F) -> F:
         request = next(iter(get_type_hints(run).values()))
         name = request.__struct_config__.tag
-        assert name not in table, f"{name} is registered twice"
+        rows = COMMANDS if table is None else table
+        assert name not in rows, f"{name} is registered twice"
         row = Command(name, request, run, permission, keeps, bulk)
-        table[name] = BY_REQUEST[request] = row
+        rows[name] = BY_REQUEST[request] = row
         return run
 
     return register
