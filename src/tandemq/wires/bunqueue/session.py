@@ -123,7 +123,7 @@ def _read(frame: bytes) -> Request | Refusal:
         return _read_leniently(frame)
     if type(request) in _CARRIERS and not all_plain(request.opaque()):
         return _read_leniently(frame)
-    if type(request) in _STRICT and (b"\xcf" in frame or b"\xd3" in frame):
+    if type(request) in _STRICT and (0xCF in frame or 0xD3 in frame):
         return _read_strictly(request, frame)
     return request
 
