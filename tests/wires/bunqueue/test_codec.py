@@ -149,7 +149,8 @@ def test_an_answer_may_have_more_fields_than_fit_a_small_map() -> None:
 
 def test_the_beginnings_that_are_encoded_once_are_right() -> None:
     assert decoded(codec.OK_REQ + b"\x01") == {"ok": True, "reqId": 1}
-    assert decoded(codec.OK_ID + b"\x02" + codec.REQ + b"\x01") == {"ok": True, "id": 2, "reqId": 1}
+    both = bytes(codec.OK_ID) + b"\x02" + bytes(codec.REQ) + b"\x01"
+    assert decoded(both) == {"ok": True, "id": 2, "reqId": 1}
     assert decoded(codec.NOT_OK + b"\xa1e" + codec.REQ + b"\x01")["error"] == "e"
 
 
@@ -175,3 +176,30 @@ def test_numbers_that_are_none_stay_so() -> None:
     seen = decoded(body(codec.fields({"n": math.nan, "i": math.inf}, Raw(b"\xc0"))))
     assert math.isnan(seen["n"])
     assert seen["i"] == math.inf
+
+
+PIECES = (
+    st.none()
+    | st.integers(-9, 2**31)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=300)
+    | st.binary(max_size=300).map(Raw)
+    | st.lists(st.text(max_size=9), max_size=20)
+)
+
+
+@given(st.lists(PIECES, max_size=40))
+def test_values_are_spliced_one_behind_the_other(values: list[Any]) -> None:
+    single = [bytes(v) if isinstance(v, Raw) else codec.encode(v) for v in values]
+    assert body(codec.spliced(values)) == b"".join(single)
+
+
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 65_535])
+def test_any_number_of_values_is_spliced(size: int) -> None:
+    assert body(codec.spliced([Raw(b"\x07\x08")] * size)) == b"\x07\x08" * size
+
+
+@pytest.mark.parametrize("others", [0, 20])
+def test_a_lone_surrogate_is_spliced_as_it_came(others: int) -> None:
+    spliced = body(codec.spliced(["\ud800", ["a\udfff"], *[1] * others]))
+    assert spliced == b"\xa3\xed\xa0\x80\x91\xa4a\xed\xbf\xbf" + b"\x01" * others

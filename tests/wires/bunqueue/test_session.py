@@ -14,10 +14,22 @@ from tests.support.wire import UNDEFINED, frame, packed
 
 from tandemq.commands.access import Hello, Ping
 from tandemq.commands.all import COMMANDS
-from tandemq.commands.call import Buried, Data, Found, Listed, Pulled, Pushed, PushedMany, Result
+from tandemq.commands.call import (
+    Buried,
+    Data,
+    Flowed,
+    Found,
+    Listed,
+    Pulled,
+    Pushed,
+    PushedMany,
+    Result,
+)
+from tandemq.commands.pull import COUNT_LIMIT
 from tandemq.commands.push import Push
+from tandemq.commands.pushf import JOB_LIMIT
 from tandemq.model.errors import BadRequest, Malformed, RateLimited
-from tandemq.model.message import Lease, Message, Run, State
+from tandemq.model.message import Lease, Links, Message, Run, State
 from tandemq.wires.bunqueue.session import MAX_FRAME, Refusal, Session
 
 INVALID_FORMAT = "Invalid command format"
@@ -372,6 +384,15 @@ def test_lists_of_any_length_can_be_told(count: int) -> None:
     messages = [message(str(n)) for n in range(count)]
     assert len(said(Listed(messages))["jobs"]) == count
     assert len(said(Pulled(messages, True, False))["jobs"]) == count
+
+
+def test_the_largest_answers_to_a_pull_and_to_a_flow_can_be_told() -> None:
+    pulled = said(Pulled([message()] * COUNT_LIMIT, True, True))
+    assert (len(pulled["jobs"]), len(pulled["tokens"])) == (COUNT_LIMIT, COUNT_LIMIT)
+    fresh = message()
+    fresh.run = fresh.lease = None
+    fresh.links = Links(depends_on=("a",))
+    assert len(said(Flowed([fresh] * JOB_LIMIT))["data"]["jobs"]) == JOB_LIMIT
 
 
 @pytest.mark.parametrize("buried", [False, True])

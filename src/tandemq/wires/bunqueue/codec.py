@@ -6,6 +6,7 @@ Integers beyond 32 bits travel as floats, because a JavaScript peer turns 64-bit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Any
 
@@ -15,6 +16,7 @@ from msgspec.msgpack import Ext
 
 from tandemq.commands.table import UNDEFINED
 from tandemq.wires.bunqueue.lenient import NeverUsed
+from tandemq.wires.framing import PREFIX
 
 encode = msgspec.msgpack.encode
 
@@ -22,17 +24,20 @@ NULL = b"\xc0"
 TRUE = b"\xc3"
 FALSE = b"\xc2"
 WIDE = 0x7FFF_FFFF  # larger whole numbers are written as floats
+USUAL = 36  # bytes that a value of an answer takes, about
 DEEPEST = 100  # lists and maps inside each other that we write of a client's odd values
 NOTHING = Ext(0, b"\0")  # JavaScript's undefined
 
 _length = Layout(">I").pack
+_put_length = Layout(">I").pack_into
+_encode_into = msgspec.msgpack.Encoder().encode_into
 _float = Layout(">Bd").pack
 _text_head = [bytes((0xA0 | n,)) if n < 32 else bytes((0xD9, n)) for n in range(256)]
 _short = [encode(n) for n in range(1024)]
 
 OK_REQ = b"\x82\xa2ok\xc3\xa5reqId"  # {"ok": true, "reqId": ...
-OK_ID = b"\x83\xa2ok\xc3\xa2id"  # {"ok": true, "id": ..., "reqId": ...
-REQ = b"\xa5reqId"
+OK_ID = Raw(b"\x83\xa2ok\xc3\xa2id")  # {"ok": true, "id": ..., "reqId": ...
+REQ = Raw(b"\xa5reqId")
 NOT_OK = b"\x83\xa2ok\xc2\xa5error"
 
 
@@ -40,6 +45,29 @@ def framed(*parts: bytes) -> bytes:
     """Return one frame: four bytes of length, then the parts."""
     body = b"".join(parts)
     return _length(len(body)) + body
+
+
+def spliced(values: Sequence[Any]) -> bytes:
+    """Return one frame of values one behind the other; those that are ``Raw`` go as they are.
+
+    They are encoded as one array of less than 65,536, which is the cheapest way by far; the length
+    of the frame takes the place of its header.
+    """
+    size = len(values)
+    frame = bytearray(USUAL * size)
+    at = 1 if size > 15 else 3  # the header takes three bytes, or one
+    try:
+        _encode_into(values, frame, at)
+    except UnicodeEncodeError:
+        _encode_into(list(map(_as_it_came, values)), frame, at)
+    _put_length(frame, 0, len(frame) - PREFIX)
+    return frame  # type: ignore[return-value]  # from here on it is only written
+
+
+def _as_it_came(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(map(_as_it_came, value))
+    return Raw(text(value)) if isinstance(value, str) else value
 
 
 def moment(ms: int) -> bytes:

@@ -188,37 +188,41 @@ def _done(reply: None, req: Raw) -> bytes:
 
 
 def _pushed(reply: Pushed, req: Raw) -> bytes:
-    return codec.framed(codec.OK_ID, codec.text(reply.id), codec.REQ, req)
+    return codec.spliced((codec.OK_ID, reply.id, codec.REQ, req))
 
 
 def _pushed_many(reply: PushedMany, req: Raw) -> bytes:
-    return codec.framed(b"\x83\xa2ok\xc3\xa3ids", codec.encode(reply.ids), codec.REQ, req)
+    return codec.spliced((_IDS, reply.ids, codec.REQ, req))
 
 
-_JOB = b"\x84\xa2ok\xc3\xa3job"
+_IDS = Raw(b"\x83\xa2ok\xc3\xa3ids")
+_TOKEN = Raw(b"\xa5token")
+_JOB = shapes.begun_by(b"\x84\xa2ok\xc3\xa3job")
 
 
 def _pulled(reply: Pulled, req: Raw) -> bytes:
     messages, many, tokens = reply.messages, reply.many, reply.tokens
     if tokens and not many and messages:  # what most workers ask for
         m = messages[0]
-        return codec.framed(_JOB, shapes.job(m), b"\xa5token", _token(m), codec.REQ, req)
-    size = 4 if tokens else 3
-    parts = [bytes((0x80 | size,)), b"\xa2ok\xc3"]
+        token = None if m.lease is None else m.lease.token
+        return codec.spliced(shapes.job(m, _JOB, _TOKEN, token, codec.REQ, req))
+    head = Raw(bytes((0x83 + tokens,)) + b"\xa2ok\xc3")
+    values: list[Any] = [head, "jobs" if many else "job"]
     if many:
-        parts += [b"\xa4jobs", codec.array(len(messages)), *map(shapes.job, messages)]
-        if tokens:
-            parts += [b"\xa6tokens", codec.array(len(messages)), *map(_token, messages)]
+        values.append(Raw(codec.array(len(messages))))
+        for m in messages:
+            values += shapes.job(m)
     else:
-        first = messages[0] if messages else None
-        parts += [b"\xa3job", codec.NULL if first is None else shapes.job(first)]
-        if tokens:
-            parts += [b"\xa5token", codec.NULL if first is None else _token(first)]
-    return codec.framed(*parts, codec.REQ, req)
+        values += shapes.job(messages[0]) if messages else (None,)
+    if tokens:
+        held = list(map(_token, messages))
+        values += ("tokens", held) if many else ("token", held[0] if held else None)
+    values += (codec.REQ, req)
+    return codec.spliced(values)
 
 
-def _token(m: Any) -> bytes:
-    return codec.NULL if m.lease is None else codec.text(m.lease.token)  # its time ran out just now
+def _token(m: Message) -> str | None:
+    return None if m.lease is None else m.lease.token  # its time ran out just now
 
 
 def _bounded(frame: bytes) -> bytes:
@@ -263,9 +267,11 @@ def _buried(reply: Buried, req: Raw) -> bytes:
 
 
 def _flowed(reply: Flowed, req: Raw) -> bytes:
-    jobs = shapes.jobs_at_rest(reply.messages)
-    size = codec.array(len(reply.messages))
-    return codec.framed(b"\x83\xa2ok\xc3\xa4data\x81\xa4jobs", size, *jobs, codec.REQ, req)
+    size = Raw(codec.array(len(reply.messages)))
+    return codec.spliced((_FLOW, size, *shapes.jobs_at_rest(reply.messages), codec.REQ, req))
+
+
+_FLOW = Raw(b"\x83\xa2ok\xc3\xa4data\x81\xa4jobs")
 
 
 def _result(reply: Result, req: Raw) -> bytes:
