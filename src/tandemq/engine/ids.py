@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-COUNTS = [f"{n:03x}" for n in range(0xFFF, -1, -1)]  # what 12 bits hold, last one first
-VARIANT = bytes(0x80 | n & 0x3F for n in range(256))  # a random byte as its variant demands
+TAIL = "{:03x}-VRRR-RRRRRRRRRRRR\n"  # a counter of 12 bits, the variant, random digits
+TAILS = "".join(TAIL.format(n) for n in range(0xFFF, -1, -1)).encode()  # the last one first
+WIDTH = len(TAIL.format(0))
+PLACES = [place for place, mark in enumerate(TAIL.format(0)) if mark in "VR"]
+VARIANT = bytes.maketrans(b"0123456789abcdef", b"89ab" * 4)
 
 
 class Uuid7:
@@ -37,8 +40,10 @@ class Uuid7:
         self._prefix = f"{digits[:8]}-{digits[8:]}-7"
 
     def _cycle(self) -> list[str]:
-        short = bytearray(self._random_bytes(2 * len(COUNTS)))
-        short[::2] = short[::2].translate(VARIANT)
-        long = self._random_bytes(6 * len(COUNTS))
-        tails = zip(COUNTS, short.hex("-", 2).split("-"), long.hex("-", 6).split("-"), strict=True)
-        return [f"{count}-{a}-{b}" for count, a, b in tails]
+        tails, step = bytearray(TAILS), len(PLACES)
+        digits = self._random_bytes(len(TAILS) // WIDTH * step // 2).hex().encode()
+        for n, place in enumerate(PLACES):
+            tails[place::WIDTH] = digits[n::step]
+        variant = PLACES[0]
+        tails[variant::WIDTH] = tails[variant::WIDTH].translate(VARIANT)
+        return tails.decode().split()

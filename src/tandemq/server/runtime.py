@@ -64,7 +64,7 @@ class Runtime:
         self.meter = Meter()
         self._watch = Watch(now_ms())
         self.engine = Engine(
-            new_id=Uuid7(os.urandom),
+            new_id=Uuid7(os.urandom).__call__,  # a method is called sooner than an object
             uniform=random.random,
             rules=rules(settings, persistent=store.persistent),
         )
