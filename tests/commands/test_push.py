@@ -378,7 +378,7 @@ def test_a_bad_member_spoils_the_whole_batch(desk: Desk) -> None:
 def test_a_batch_has_a_limit(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BATCH_LIMIT", 3)
     assert len(desk.do("PUSHB", queue="q", jobs=[{}] * 3)["ids"]) == 3
-    words = desk.refused("PUSHB", queue="q", jobs=[{}] * 4)
+    words = desk.refused("PUSHB", queue="q", jobs=[{"priority": 1}] * 4)
     assert words == "PUSHB takes at most 3 jobs; send 4 in parts"
 
 

@@ -171,3 +171,27 @@ def test_a_paused_queue_accepts_messages() -> None:
     put(engine, "a", max_attempts=7)
     assert where(engine) == {"READY": 1}
     assert engine.messages["a"].options == Options(max_attempts=7)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("waiting", [False, True])
+def test_plain_messages_are_what_drafts_that_ask_for_nothing_become(
+    grouped: bool, waiting: bool
+) -> None:
+    found = []
+    for plain in (True, False):
+        engine = make_engine()
+        engine.listening = True
+        if grouped:
+            put(engine, "other", group="g")
+        if waiting:
+            wait(engine, "first")
+        if plain:
+            ids = publish.publish_plain(engine, "q", [("a", b"1"), ("b", b"2")], NOW)
+        else:
+            drafts = [publish.draft("q", "a", b"1", NOW), publish.draft("q", "b", b"2", NOW)]
+            ids = [m.id for m in publish.publish_all(engine, "q", drafts, NOW)]
+        outcome = engine.take()
+        said = [(event.type, event.id) for event in outcome.events]
+        found.append((ids, outcome.changed, said, where(engine), engine.counters, outcome.effects))
+    assert found[0] == found[1]

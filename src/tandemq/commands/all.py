@@ -20,6 +20,7 @@ from tandemq.commands import (  # noqa: F401
     manage,
     metrics,
     observe,
+    plain,
     progress,
     pull,
     push,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import UNSET, Meta, Raw, UnsetType
 
@@ -35,13 +35,16 @@ Daily = Annotated[float, Meta(ge=0, le=check.DAY)] | None
 GroupId = Annotated[str, Meta(min_length=1, max_length=check.GROUP_LENGTH, pattern=r"\A[^\x00]*\Z")]
 GroupSize = Annotated[int, Meta(ge=1, le=check.SAFE)]
 Strikes = Annotated[int, Meta(ge=0, le=1000)] | None
+Name = Annotated[str, Meta(min_length=1, max_length=check.NAME_LENGTH)]
+T = TypeVar("T")
+J = TypeVar("J")
 
 
 class Job(Request):
     """What PUSH says of one job, and each member of a PUSHB."""
 
     data: Raw = ABSENT
-    name: Annotated[str, Meta(min_length=1, max_length=check.NAME_LENGTH)] | UnsetType = UNSET
+    name: Name | UnsetType = UNSET
     priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] | None = 0
     delay: Yearly = 0
     max_attempts: Annotated[int, Meta(ge=1, le=1000)] | None = 3
@@ -138,12 +141,7 @@ def push_many(req: PushMany, call: Call) -> PushedMany:
     engine, now = call.engine, call.now
     if not jobs:  # they would leave a queue behind that holds nothing
         return PushedMany([])
-    try:
-        drafts = [draft(job, queue, now) for job in jobs]
-    except BadRequest:
-        for i, job in enumerate(jobs):  # again, slowly: which one was it?
-            _numbered(i, lambda job: draft(job, queue, now), job)
-        raise
+    drafts = each(jobs, lambda job: draft(job, queue, now))
     check_all(engine, drafts, now)
     return PushedMany([m.id for m in publish_all(engine, queue, drafts, now)])
 
@@ -154,13 +152,7 @@ def draft(job: Job, queue: str, now: int) -> Message:
     Raises:
         BadRequest
     """
-    data = bytes(job.data)
-    if len(data) * 6 > DATA_LIMIT:
-        check_data(data)
-    name = job.name
-    if name is UNSET:
-        split = body.split_legacy_name(data)
-        name, data = ("default", data) if split is None else (check.job_name(split[0]), split[1])
+    name, data = contents(job.data, job.name)
     # What is left of a job without its data and name tells, in one comparison, whether it asks
     # for anything at all; most members of batches do not.
     job.data, job.name = ABSENT, UNSET
@@ -182,6 +174,21 @@ def draft(job: Job, queue: str, now: int) -> Message:
         tied = bool(job.depends_on or job.parent_id or job.children_ids)
         m.repeat = repeat.read(job.repeat, named=bool(id), tied=tied)
     return m
+
+
+def contents(raw: Raw, name: str | UnsetType) -> tuple[str, bytes]:
+    """Return the name and the data of a job; the name may stand in the data.
+
+    Raises:
+        BadRequest
+    """
+    data = bytes(raw)
+    if len(data) * 6 > DATA_LIMIT:
+        check_data(data)
+    if name is not UNSET:
+        return name, data
+    split = body.split_legacy_name(data)
+    return ("default", data) if split is None else (check.job_name(split[0]), split[1])
 
 
 def check_data(data: bytes) -> None:
@@ -317,6 +324,16 @@ def _member(fields: Any) -> Job:
         raise BadRequest("must be a map with the fields of a job")
     job: Job = Job.read(fields)
     return job
+
+
+def each(jobs: list[J], do: Callable[[J], T]) -> list[T]:
+    """Do something with all members of a batch; a refusal tells with which it went wrong."""
+    try:
+        return [do(job) for job in jobs]
+    except BadRequest:
+        for i, job in enumerate(jobs):  # again, slowly: which one was it?
+            _numbered(i, do, job)
+        raise
 
 
 def _numbered(index: int, do: Callable[[Any], Any], job: Any) -> Any:

@@ -7,7 +7,7 @@ function; permission and documentation hang on the row, so that nothing has to b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar, get_type_hints
 
@@ -102,3 +102,11 @@ def command(
         return run
 
     return register
+
+
+def variant(run: F) -> F:
+    """Register a function for a narrower shape of a command that is in the table already."""
+    request = next(iter(get_type_hints(run).values()))
+    row = COMMANDS[request.__struct_config__.tag]
+    BY_REQUEST[request] = replace(row, request=request, run=run)
+    return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from tandemq.engine import flows
 from tandemq.engine import ties as bonds
@@ -68,6 +68,28 @@ def publish_all(engine: Engine, queue: str, drafts: list[Message], now: int) -> 
             engine.match(q, now)
         else:
             engine.tidy(q)  # all of them may live in another queue
+
+
+def publish_plain(
+    engine: Engine, queue: str, jobs: Iterable[tuple[str, bytes]], now: int
+) -> list[str]:
+    """Accept messages that ask for nothing, each a name and a body, and return their ids."""
+    q = engine.queue(queue)
+    accepted = []
+    for name, body in jobs:
+        engine.seq = seq = engine.seq + 1
+        id = engine.new_id(now)
+        m = Message(id, queue, name, body, seq, now, now, 0, DEFAULTS, READY, READY)
+        engine.messages[id] = m
+        engine.enter(m, q)
+        accepted.append(m)
+    engine.counters.pushed += len(accepted)
+    if engine.listening:
+        for m in accepted:
+            engine.say("pushed", m, now)
+    if q.ring:
+        engine.match(q, now)
+    return [m.id for m in accepted]
 
 
 def _check_room(engine: Engine, q: Queue, m: Message) -> None:

@@ -25,8 +25,9 @@ from tandemq.commands.call import (
     PushedMany,
     Result,
 )
+from tandemq.commands.plain import PlainPush, PlainPushMany
 from tandemq.commands.pull import COUNT_LIMIT
-from tandemq.commands.push import Push
+from tandemq.commands.push import Job, Push, PushMany
 from tandemq.commands.pushf import JOB_LIMIT
 from tandemq.model.errors import BadRequest, Malformed, RateLimited
 from tandemq.model.message import Lease, Links, Message, Run, State
@@ -279,9 +280,49 @@ def test_bytes_may_come_one_by_one() -> None:
 
 def test_several_frames_of_one_read_come_in_their_order() -> None:
     items = Session().receive(b"".join(STREAM))
-    assert kinds(items)[0:2] == [Ping, Push]
+    assert kinds(items)[0:2] == [Ping, PlainPush]
     assert kinds(items)[4] is Hello
     assert bytes(items[0].req_id) == b"\xa1a"
+
+
+ASKED = {
+    "priority": 5, "delay": 5, "maxAttempts": 5, "backoff": 5, "ttl": 5, "timeout": 5,
+    "jobId": "five", "customId": "five", "lifo": True, "durable": True, "removeOnComplete": True,
+    "removeOnFail": True, "timestamp": 5, "tags": ["five"], "stallTimeout": 5,
+    "stackTraceLimit": 5, "keepLogs": 5, "sizeLimit": 5, "groupId": "five", "groupMaxSize": 5,
+    "cost": 5, "maxStalls": 5, "maxInterruptions": 5, "uniqueKey": "five", "dedup": {"ttl": 5},
+    "debounceId": "five", "debounceTtl": 5, "dependsOn": ["five"], "parentId": "five",
+    "childrenIds": ["five"], "failParentOnFailure": True, "continueParentOnFailure": True,
+    "ignoreDependencyOnFailure": True, "removeDependencyOnFailure": True,
+    "cascadeOnFailure": True, "failOnRemoval": True, "repeat": {"every": 5},
+}  # fmt: skip
+
+
+def test_everything_a_job_may_ask_for_is_tried() -> None:
+    known = set(Job.__struct_encode_fields__) - {"data", "name", "reqId", "backoffType"}
+    assert set(ASKED) == known
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("more", [{}, {"name": "n"}, {"name": "n", "reqId": "r"}])
+def test_what_a_push_of_few_fields_asks_for_is_heard(name: str, more: dict[str, Any]) -> None:
+    bare = getattr(Job(), field := Job.__struct_fields__[Job.__struct_encode_fields__.index(name)])
+    fields = {"data": {}, name: ASKED[name], **more}
+    one = only(msgpack.packb({"cmd": "PUSH", "queue": "q", **fields}))
+    assert type(one) is Push
+    assert getattr(one, field) not in (bare, None)
+    jobs = [{"data": {}}, {"name": "n"}, {key: fields[key] for key in fields if key != "reqId"}]
+    many = only(msgpack.packb({"cmd": "PUSHB", "queue": "q", "jobs": jobs}))
+    assert type(many) is PushMany
+    assert [getattr(job, field) == bare for job in many.jobs] == [True, True, False]
+
+
+@pytest.mark.parametrize("fields", [{}, {"data": 1}, {"name": "n"}, {"data": [], "name": "n"}])
+def test_a_push_that_asks_for_nothing_is_known_as_such(fields: dict[str, Any]) -> None:
+    one = {"cmd": "PUSH", "queue": "q", "reqId": 1, **fields}
+    assert type(only(msgpack.packb(one))) is PlainPush
+    many = {"cmd": "PUSHB", "queue": "q", "reqId": 1, "jobs": [fields, fields]}
+    assert type(only(msgpack.packb(many))) is PlainPushMany
 
 
 def test_part_of_a_frame_is_known_to_be_one() -> None:
@@ -321,7 +362,7 @@ def test_an_announcement_at_the_limit_is_fine() -> None:
 
 def test_good_frames_before_an_oversized_one_are_still_read() -> None:
     items = Session().receive(STREAM[0] + STREAM[1] + b"\xff\xff\xff\xff" + STREAM[0])
-    assert kinds(items)[:2] == [Ping, Push]
+    assert kinds(items)[:2] == [Ping, PlainPush]
     assert [item.error.fatal for item in items[2:]] == [True]
 
 

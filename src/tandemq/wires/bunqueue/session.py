@@ -27,9 +27,10 @@ from tandemq.commands.call import (
     PushedMany,
     Result,
 )
+from tandemq.commands.plain import PlainPush, PlainPushMany
 from tandemq.commands.push import Push, PushMany
 from tandemq.commands.pushf import PushFlow
-from tandemq.commands.table import ABSENT, UNDEFINED, Request
+from tandemq.commands.table import ABSENT, BY_REQUEST, UNDEFINED, Request
 from tandemq.model import body
 from tandemq.model.errors import (
     BadRequest,
@@ -49,12 +50,22 @@ MAX_FRAME = 64 << 20  # bytes
 TOO_LARGE = f"The answer is too large (max {MAX_FRAME} bytes); ask for fewer jobs"
 SMALL_FRAME = 1 << 20  # bytes; only commands that carry users' data may be larger
 
-_STRICT = frozenset((Push, PushMany, PushFlow))
-_CARRIERS = frozenset(
-    row.request for row in COMMANDS.values() if row.request.opaque is not Request.opaque
-)
-_requests: Any = reduce(or_, [row.request for row in COMMANDS.values()])
-_decode = msgspec.msgpack.Decoder(_requests).decode
+_STRICT = frozenset((Push, PushMany, PushFlow, PlainPush, PlainPushMany))
+_CARRIERS = frozenset(request for request in BY_REQUEST if request.opaque is not Request.opaque)
+
+
+def _decoder(*variants: type[Request]) -> Callable[[bytes], Request]:
+    """Return what reads every command, some of them in another shape."""
+    requests = {name: row.request for name, row in COMMANDS.items()}
+    requests |= {str(shape.__struct_config__.tag): shape for shape in variants}
+    known: Any = reduce(or_, requests.values())
+    return msgspec.msgpack.Decoder(known).decode
+
+
+_decode = _decoder()
+_decode_plain = _decoder(PlainPush, PlainPushMany)
+MISFIT = (msgspec.DecodeError, RecursionError, UnicodeDecodeError, IndexError)
+PLAIN = 0x85  # begins a map of five fields; a PUSH of more asks for something
 
 
 class _Name(Struct):
@@ -118,14 +129,25 @@ def _read(frame: bytes) -> Request | Refusal:
         text = f"{name}: a request of {len(frame)} bytes is too large (max {SMALL_FRAME})"
         return Refusal(BadRequest(text), ABSENT, True)
     try:
-        request: Request = _decode(frame)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return _read_leniently(frame)
+        request = (_decode_plain if frame[0] <= PLAIN else _decode)(frame)
+    except MISFIT:
+        found = _read_roomier(frame)
+        if found is None:
+            return _read_leniently(frame)
+        request = found
     if type(request) in _CARRIERS and not all_plain(request.opaque()):
         return _read_leniently(frame)
     if type(request) in _STRICT and (0xCF in frame or 0xD3 in frame):
         return _read_strictly(request, frame)
     return request
+
+
+def _read_roomier(frame: bytes) -> Request | None:
+    """Read what did not fit at once: a PUSH of few fields that asks for something all the same."""
+    try:
+        return _decode(frame) if frame[:1] <= bytes((PLAIN,)) else None
+    except MISFIT:
+        return None
 
 
 def _bulky_for(frame: bytes) -> str | None:
