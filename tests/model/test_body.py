@@ -98,6 +98,14 @@ def test_no_question_about_a_spoilt_frame_ever_fails(frame, spoilt, data):
     valid(raw)
 
 
+@pytest.mark.parametrize("head", [b"\xd9%c", b"\xda\x00%c", b"\xc4%c", b"\xc7%c\x05"])
+def test_bytes_of_a_text_or_binary_of_any_length_are_no_wide_integer(head: bytes) -> None:
+    for size in range(256):
+        raw = b"\x92" + head % size + b"\xcf" * size
+        assert not holds_wide_integer(raw + b"\x01")
+        assert holds_wide_integer(raw + b"\xd3" + bytes(8))
+
+
 def test_the_deepest_data_is_searched_without_recursion():
     deep = b"\x91" * 300_000
     assert holds_wide_integer(deep + b"\xcf" + bytes(8))

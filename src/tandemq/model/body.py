@@ -176,7 +176,10 @@ _WIDE: Final = (0xCF, 0xD3)
 
 
 def _narrow_run() -> re.Pattern[bytes]:
-    """A run of values of known size that are no wide integers; heads of containers count too."""
+    """A run of values that are no wide integers, as far as one byte tells their size.
+
+    Heads of containers count too, and texts whose length is one byte more.
+    """
     by_size: dict[int, list[int]] = {}
     heads = dict.fromkeys(range(0x80, 0xA0), 1) | {0xDC: 3, 0xDD: 5, 0xDE: 3, 0xDF: 5}
     for first, whole in enumerate(WHOLE_SIZE):
@@ -187,6 +190,8 @@ def _narrow_run() -> re.Pattern[bytes]:
     for size, firsts in sorted(by_size.items()):
         choice = b"[" + b"".join(b"\\x%02x" % first for first in firsts) + b"]"
         kinds.append(choice + (b"++" if size == 1 else b".{%d}" % (size - 1)))
+    texts = b"|".join(b"\\x%02x.{%d}" % (size, size) for size in range(256))
+    kinds.append(b"\\xd9(?:" + texts + b")")
     # Possessive repeats keep no history, so a long run costs no memory.
     return re.compile(b"(?:" + b"|".join(kinds) + b")*+", re.DOTALL)
 

@@ -306,7 +306,10 @@ def _family(links: Links) -> bytes:
 
 
 def _ids(ids: tuple[str, ...]) -> bytes:
-    return array(len(ids)) + b"".join(map(text, ids))
+    try:
+        return encode(ids)
+    except UnicodeEncodeError:
+        return array(len(ids)) + b"".join(map(text, ids))
 
 
 def _encode_tail(o: Options) -> bytes:
