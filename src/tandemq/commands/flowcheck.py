@@ -58,12 +58,18 @@ def good_id(value: Any) -> str:
     return value
 
 
-def all_good_ids(ids: Sequence[str]) -> bool:
-    """Whether all ids are usual ones, and no two alike; if not, ``good_id`` tells of each."""
+def all_usual(jobs: Sequence[Any]) -> bool:
+    """Whether all ids are usual ones, no two alike, and all queues good; if not, look at each."""
+    ids = [job.id for job in jobs]
     joined = ":".join((*ids, ""))
-    if len(set(ids)) < len(ids) or joined.count(":") > len(ids):
+    if len(set(ids)) < len(ids) or joined.count(":") > len(ids) or not _all_usual(joined):
         return False
-    return _all_usual(joined) is not None
+    try:
+        for queue in {job.queue for job in jobs}:
+            good_queue(queue)
+    except BadRequest:
+        return False
+    return True
 
 
 def good_queue(value: Any) -> str:

@@ -1,7 +1,8 @@
-"""PUSH and PUSHB of jobs that ask for nothing, as most do.
+"""PUSH, PUSHB and PUSHF of jobs that ask for nothing, as most do.
 
-Their shapes have no room for more than name and data, so nothing has to be looked for in them: that
-halves what reading costs. A wire tries these first; what does not fit is read as ``push`` has it.
+Their shapes have no room for more than name and data, and family in a flow, so nothing has to be
+looked for in them: that halves what reading costs. A wire tries these first; what does not fit is
+read as ``push`` and ``pushf`` have it.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec.structs import asdict
 
 from tandemq.commands import fields as check
-from tandemq.commands.call import Call, Pushed, PushedMany
-from tandemq.commands.push import BATCH_LIMIT, Name, contents, each
+from tandemq.commands.call import Call, Flowed, Pushed, PushedMany
+from tandemq.commands.push import BATCH_LIMIT, Job, Name, contents, each
+from tandemq.commands.pushf import JOB_LIMIT, Planned, add_flow, kin_draft, planned_draft
 from tandemq.commands.table import ABSENT, Request, variant
 from tandemq.engine.publish import publish_plain
+from tandemq.model.message import Message
 
 
 class Plain(Struct, forbid_unknown_fields=True, gc=False):
@@ -46,6 +50,33 @@ class PlainPushMany(Request, tag="PUSHB", forbid_unknown_fields=True):
         return [job.data for job in self.jobs]
 
 
+class Kin(Struct, forbid_unknown_fields=True, rename="camel", gc=False):
+    """What a member of a PUSHF says that asks for no more than its family."""
+
+    data: Raw = ABSENT
+    name: Name | UnsetType = UNSET
+    parent_id: str | None = None
+    depends_on: list[str] | None = None
+    children_ids: list[str] | None = None
+
+
+class PlainPlanned(Struct, forbid_unknown_fields=True, gc=False):
+    """One job of a flow, under an id that is chosen before."""
+
+    id: str
+    queue: str
+    input: Kin
+
+
+class PlainFlow(Request, tag="PUSHF", forbid_unknown_fields=True):
+    """Add the jobs of a flow, all or none."""
+
+    jobs: Annotated[list[PlainPlanned], Meta(max_length=JOB_LIMIT)]
+
+    def opaque(self) -> Iterable[Raw]:
+        return [job.input.data for job in self.jobs]
+
+
 @variant
 def push(req: PlainPush, call: Call) -> Pushed:
     """Add a job to a queue and return its id."""
@@ -63,3 +94,17 @@ def push_many(req: PlainPushMany, call: Call) -> PushedMany:
         return PushedMany([])
     jobs = each(req.jobs, lambda job: contents(job.data, job.name))
     return PushedMany(publish_plain(call.engine, queue, jobs, call.now))
+
+
+@variant
+def push_flow(req: PlainFlow, call: Call) -> Flowed:
+    """Add a flow of jobs, all or none, and return them."""
+    return add_flow(req.jobs, None, _kin, call)
+
+
+def _kin(planned: PlainPlanned, now: int) -> Message:
+    id, queue, kin = planned.id, planned.queue, planned.input
+    m = kin_draft(id, queue, kin, now)
+    if m is None:
+        m = planned_draft(Planned(id, queue, Job(**asdict(kin))), now)
+    return m

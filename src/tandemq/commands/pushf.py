@@ -6,9 +6,9 @@ comparisons; every other is checked field by field, like those that did not fit 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw
@@ -25,6 +25,8 @@ from tandemq.model.message import Links, Message
 
 JOB_LIMIT = 10_000
 TOTAL_LIMIT = 64 << 20  # bytes of all data
+
+P = TypeVar("P")
 
 _FAMILY = ("depends_on", "parent_id", "children_ids")
 _SEEN = ("req_id", "data", "name", *_FAMILY, *FLAGS)
@@ -71,18 +73,27 @@ class PushFlow(Request, tag="PUSHF", kw_only=True):
 @command(Permission.PUBLISH, bulk=True)
 def push_flow(req: PushFlow, call: Call) -> Flowed:
     """Add a flow of jobs, all or none, and return them."""
+    return add_flow(req.jobs, req.on_child_failure, planned_draft, call)
+
+
+def add_flow(
+    jobs: Sequence[P], policy: str | None, draft: Callable[[P, int], Message], call: Call
+) -> Flowed:
+    """Check the jobs of a flow, each and together, and add them.
+
+    ``draft`` makes a message of a job whose id and queue are good.
+    """
     engine, now = call.engine, call.now
-    policy = req.on_child_failure
     if policy is not None and policy not in flows.POLICIES:
         raise BadRequest(f"onChildFailure must be one of {', '.join(flows.POLICIES)}")
-    _check_size(len(req.jobs))
+    _check_size(len(jobs))
     drafts: list[Message] = []
-    seen: set[str] | None = set()
-    if flowcheck.all_good_ids([job.id for job in req.jobs]):
-        seen = None
+    seen: set[str] | None = None if flowcheck.all_usual(jobs) else set()
     size = 0
-    for job in req.jobs:
-        m = _draft(job, seen, now)
+    for job in jobs:
+        if seen is not None:
+            _check_place(job, seen)
+        m = draft(job, now)
         if policy is not None and m.links is not None and m.links.parent is not None:
             m.links.on_failure = m.links.on_failure or policy
         size += len(m.body)
@@ -101,21 +112,27 @@ def _check_size(count: int) -> None:
         raise BadRequest(f"flow exceeds the {JOB_LIMIT} job limit")
 
 
-def _draft(planned: Planned, seen: set[str] | None, now: int) -> Message:
-    """Make a message of a job; ``seen`` are the ids before it, None where all are good."""
-    id = planned.id
-    if seen is not None:
-        flowcheck.good_id(id)
-        if id in seen:
-            raise BadRequest(f"duplicate flow job id: {id}")
-        seen.add(id)
-    flowcheck.good_queue(planned.queue)
+def _check_place(job: Any, seen: set[str]) -> None:
+    """Check id and queue of a job; ``seen`` are the ids before it."""
+    flowcheck.good_id(job.id)
+    if job.id in seen:
+        raise BadRequest(f"duplicate flow job id: {job.id}")
+    seen.add(job.id)
+    flowcheck.good_queue(job.queue)
+
+
+def planned_draft(planned: Planned, now: int) -> Message:
+    """Check what a job says and make a message of it; its id and queue are good already.
+
+    Raises:
+        BadRequest
+    """
     m = _plain_draft(planned, now)
     if m is None:
         job = planned.input
-        flowcheck.good_input(id, _as_fields(job))
+        flowcheck.good_input(planned.id, _as_fields(job))
         m = draft(job, planned.queue, now)
-        m.id = id
+        m.id = planned.id
     return m
 
 
@@ -124,28 +141,32 @@ def _plain_draft(planned: Planned, now: int) -> Message | None:
     job = planned.input
     raw, name, parent = job.data, job.name, job.parent_id
     needs, children = job.depends_on, job.children_ids
-    data = bytes(raw)
-    if not data or not is_map(data[0]) or len(data) * 6 > DATA_LIMIT or name is UNSET:
-        return None
-    if parent == "" or (needs and "" in needs) or (children and "" in children):
-        return None
     # What is left without these tells, in one comparison, whether it asks for anything else.
     job.data, job.name = ABSENT, UNSET
-    if parent is not None:
-        job.parent_id = None
-    if needs is not None or children is not None:
-        job.depends_on = job.children_ids = None
+    job.parent_id = job.depends_on = job.children_ids = None
+    asks = job != _BARE
+    job.data, job.name, job.parent_id = raw, name, parent
+    job.depends_on, job.children_ids = needs, children
     policy = None
-    if job != _BARE:
-        job.data, job.name, job.parent_id = raw, name, parent
-        job.depends_on, job.children_ids = needs, children
+    if asks:
         flags = _flags(job)
         if _others(job) != _PLAIN or (
             flags != _NO_FLAGS and (parent is None or flags not in _ONE_FLAG)
         ):
             return None
         policy = _ONE_FLAG.get(flags)
-    m = Message(planned.id, planned.queue, name, data, 0, now, now)
+    return kin_draft(planned.id, planned.queue, job, now, policy)
+
+
+def kin_draft(id: str, queue: str, job: Any, now: int, policy: str | None = None) -> Message | None:
+    """Make a message of a job with name, data and family; None if these need a closer look."""
+    name, parent, needs, children = job.name, job.parent_id, job.depends_on, job.children_ids
+    data = bytes(job.data)
+    if not data or not is_map(data[0]) or len(data) * 6 > DATA_LIMIT or name is UNSET:
+        return None
+    if parent == "" or (needs and "" in needs) or (children and "" in children):
+        return None
+    m = Message(id, queue, name, data, 0, now, now)
     if needs or children or policy is not None:
         m.links = Links(parent, tuple(children or ()), tuple(needs or ()), (), policy)
     elif parent is not None:

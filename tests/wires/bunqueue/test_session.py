@@ -25,10 +25,10 @@ from tandemq.commands.call import (
     PushedMany,
     Result,
 )
-from tandemq.commands.plain import PlainPush, PlainPushMany
+from tandemq.commands.plain import PlainFlow, PlainPush, PlainPushMany
 from tandemq.commands.pull import COUNT_LIMIT
 from tandemq.commands.push import Job, Push, PushMany
-from tandemq.commands.pushf import JOB_LIMIT
+from tandemq.commands.pushf import JOB_LIMIT, PushFlow
 from tandemq.model.errors import BadRequest, Malformed, RateLimited
 from tandemq.model.message import Lease, Links, Message, Run, State
 from tandemq.wires.bunqueue.session import MAX_FRAME, Refusal, Session
@@ -315,6 +315,25 @@ def test_what_a_push_of_few_fields_asks_for_is_heard(name: str, more: dict[str, 
     many = only(msgpack.packb({"cmd": "PUSHB", "queue": "q", "jobs": jobs}))
     assert type(many) is PushMany
     assert [getattr(job, field) == bare for job in many.jobs] == [True, True, False]
+
+
+KINSHIP = ("parentId", "dependsOn", "childrenIds")
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_a_member_of_a_flow_asks_for_is_heard(name: str) -> None:
+    fields = {"data": {}, "name": "n", name: ASKED[name]}
+    jobs = [{"id": str(n), "queue": "q", "input": fields if n else {}} for n in range(3)]
+    flow = only(msgpack.packb({"cmd": "PUSHF", "jobs": jobs, "reqId": "r"}))
+    assert type(flow) is (PlainFlow if name in KINSHIP else PushFlow)
+    field = Job.__struct_fields__[Job.__struct_encode_fields__.index(name)]
+    bare = getattr(Job(), field)
+    assert [getattr(job.input, field) == bare for job in flow.jobs] == [True, False, False]
+
+
+def test_what_a_flow_as_a_whole_asks_for_is_heard() -> None:
+    flow = only(msgpack.packb({"cmd": "PUSHF", "jobs": [], "onChildFailure": "ignore"}))
+    assert (type(flow), flow.on_child_failure) == (PushFlow, "ignore")
 
 
 @pytest.mark.parametrize("fields", [{}, {"data": 1}, {"name": "n"}, {"data": [], "name": "n"}])

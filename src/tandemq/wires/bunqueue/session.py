@@ -27,7 +27,7 @@ from tandemq.commands.call import (
     PushedMany,
     Result,
 )
-from tandemq.commands.plain import PlainPush, PlainPushMany
+from tandemq.commands.plain import PlainFlow, PlainPush, PlainPushMany
 from tandemq.commands.push import Push, PushMany
 from tandemq.commands.pushf import PushFlow
 from tandemq.commands.table import ABSENT, BY_REQUEST, UNDEFINED, Request
@@ -50,7 +50,8 @@ MAX_FRAME = 64 << 20  # bytes
 TOO_LARGE = f"The answer is too large (max {MAX_FRAME} bytes); ask for fewer jobs"
 SMALL_FRAME = 1 << 20  # bytes; only commands that carry users' data may be larger
 
-_STRICT = frozenset((Push, PushMany, PushFlow, PlainPush, PlainPushMany))
+_PLAIN = PlainPush, PlainPushMany, PlainFlow
+_STRICT = frozenset((Push, PushMany, PushFlow, *_PLAIN))
 _CARRIERS = frozenset(request for request in BY_REQUEST if request.opaque is not Request.opaque)
 
 
@@ -63,7 +64,7 @@ def _decoder(*variants: type[Request]) -> Callable[[bytes], Request]:
 
 
 _decode = _decoder()
-_decode_plain = _decoder(PlainPush, PlainPushMany)
+_decode_plain = _decoder(*_PLAIN)
 MISFIT = (msgspec.DecodeError, RecursionError, UnicodeDecodeError, IndexError)
 PLAIN = 0x85  # begins a map of five fields; a PUSH of more asks for something
 
