@@ -220,26 +220,30 @@ def _pushed_many(reply: PushedMany, req: Raw) -> bytes:
 
 _IDS = Raw(b"\x83\xa2ok\xc3\xa3ids")
 _TOKEN = Raw(b"\xa5token")
-_JOB = shapes.begun_by(b"\x84\xa2ok\xc3\xa3job")
+_JOB = shapes.begun_by(b"\x83\xa2ok\xc3\xa3job")
+_OWNED = shapes.begun_by(b"\x84\xa2ok\xc3\xa3job")
 
 
 def _pulled(reply: Pulled, req: Raw) -> bytes:
-    messages, many, tokens = reply.messages, reply.many, reply.tokens
-    if tokens and not many and messages:  # what most workers ask for
-        m = messages[0]
-        token = None if m.lease is None else m.lease.token
-        return codec.spliced(shapes.job(m, _JOB, _TOKEN, token, codec.REQ, req))
-    head = Raw(bytes((0x83 + tokens,)) + b"\xa2ok\xc3")
-    values: list[Any] = [head, "jobs" if many else "job"]
-    if many:
-        values.append(Raw(codec.array(len(messages))))
-        for m in messages:
-            values += shapes.job(m)
-    else:
-        values += shapes.job(messages[0]) if messages else (None,)
+    messages, tokens = reply.messages, reply.tokens
+    if reply.many:
+        return _pulled_many(messages, tokens, req)
+    if not messages:
+        nothing = {"job": None, "token": None} if tokens else {"job": None}
+        return codec.fields(nothing, req)
+    m = messages[0]
     if tokens:
-        held = list(map(_token, messages))
-        values += ("tokens", held) if many else ("token", held[0] if held else None)
+        return codec.spliced(shapes.job(m, _OWNED, _TOKEN, _token(m), codec.REQ, req))
+    return codec.spliced(shapes.job(m, _JOB, codec.REQ, req))
+
+
+def _pulled_many(messages: list[Message], tokens: bool, req: Raw) -> bytes:
+    head = bytes((0x83 + tokens,)) + b"\xa2ok\xc3\xa4jobs" + codec.array(len(messages))
+    values: list[Any] = [Raw(head)]
+    for m in messages:
+        values += shapes.job(m)
+    if tokens:
+        values += ("tokens", list(map(_token, messages)))
     values += (codec.REQ, req)
     return codec.spliced(values)
 
