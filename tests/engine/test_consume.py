@@ -330,3 +330,25 @@ def test_without_a_limit_a_lost_connection_never_ends_a_job() -> None:
         consume.disconnect(engine, n, NOW)
     assert m.run is not None
     assert (m.state, m.attempts, m.run.interruptions) == (READY, 0, INTERRUPTIONS + 5)
+
+
+def test_what_may_not_be_taken_any_more_is_waited_for_no_longer() -> None:
+    engine = make_engine()
+    wait(engine, "a", queue="a", conn=1)
+    wait(engine, "b", queue="b", conn=1)
+    wait(engine, "other", queue="b", conn=2)
+    consume.withdraw(engine, 1, lambda queue: queue == "a")
+    assert answers(engine) == {"b": []}
+    put(engine, "x", queue="b")
+    put(engine, "y", queue="a")
+    assert answers(engine) == {"other": ["x"], "a": ["y"]}
+    consume.withdraw(engine, 3, lambda queue: False)
+    assert not engine.take().effects
+
+
+def test_a_queue_nobody_waits_for_any_more_is_forgotten() -> None:
+    engine = make_engine()
+    wait(engine, "r", queue="made up", conn=1)
+    consume.withdraw(engine, 1, lambda queue: False)
+    assert not engine.queues
+    assert not engine.waiting

@@ -110,3 +110,16 @@ def test_a_timer_that_rings_too_early_is_set_again() -> None:
     watches.give_up(engine, w, NOW)
     assert told(engine) == {}
     assert clock.next_wake(engine) == NOW + 1_000
+
+
+def test_what_may_not_be_read_any_more_is_waited_for_no_longer() -> None:
+    engine = make_engine()
+    put(engine, "m", queue="a")
+    put(engine, "n", queue="b")
+    for req, id in (("kept", "m"), ("ended", "n"), ("of nothing", "gone")):
+        watch(engine, req, id)
+    watch(engine, "other", "n", conn=2)
+    watches.withdraw(engine, 1, lambda queue: queue == "a")
+    assert told(engine) == {"ended": (None, False), "of nothing": (None, False)}
+    assert [w.req for w in engine.watched_by[1]] == ["kept"]
+    assert [w.req for w in engine.watched_by[2]] == ["other"]

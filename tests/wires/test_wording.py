@@ -27,6 +27,18 @@ EXACT = [
     (e.NotFound("Job not found"), "Job not found"),
     (e.NotActive("Job is not active (current state: x)"), "Job is not active (current state: x)"),
     (e.Overloaded("Too many connections"), "Too many connections"),
+    (e.InvalidPayload("username is required."), "username is required."),
+    (e.UserNotFound("ghost"), "User 'ghost' not found."),
+    (e.UserExists("carol"), "User 'carol' already exists."),
+    (
+        e.CredentialsRequired("Authentication token is required."),
+        "Authentication token is required.",
+    ),
+    (e.BadPassword(), "Invalid username or password"),
+    (e.NotAuthorized("Superuser access required."), "Superuser access required."),
+    (e.AccessDenied("Publish"), "Access denied: Publish is not granted for this queue"),
+    (e.Forbidden("Cannot delete a superuser account."), "Cannot delete a superuser account."),
+    (e.Busy(), "Too many logins at a time; try again later"),
 ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tandemq.engine import admission, watches
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine
@@ -58,6 +60,14 @@ def give_up(engine: Engine, c: Consumer, now: int) -> None:
         return
     engine.answer(c, [])
     engine.tidy(engine.queues[c.queue])
+
+
+def withdraw(engine: Engine, conn: int, allowed: Callable[[str], bool]) -> None:
+    """End the waiting pulls of a connection on queues that are not allowed: they get nothing."""
+    for c in list(engine.waiting.get(conn, ())):
+        if not allowed(c.queue):
+            engine.answer(c, [])
+            engine.tidy(engine.queues[c.queue])
 
 
 def disconnect(engine: Engine, conn: int, now: int, spared: int | None = None) -> None:

@@ -23,6 +23,7 @@ from tandemq.engine.logs import Logs
 from tandemq.engine.queue import Queue
 from tandemq.engine.tallies import Tallies
 from tandemq.engine.timers import Timers
+from tandemq.engine.users import Users
 from tandemq.engine.webhooks import Webhooks
 from tandemq.engine.workers import Workers
 from tandemq.model.message import Lease, Message, Options, Run, State
@@ -85,6 +86,7 @@ class Engine:
         self.tallies = Tallies()
         self.journal = Journal()
         self.webhooks = Webhooks()
+        self.users = Users()
         self.watched = False  # somebody outside has subscribed to events
         self.listening = False  # watched, or a webhook is on: events are built only then
         self._events: list[Event] = []

@@ -31,3 +31,5 @@ def restore(engine: Engine, key: str, value: bytes | None, now: int | None = Non
         engine.tallies.restore(name, value)
     elif kind == "webhook":
         engine.webhooks.restore(engine, name, value)
+    elif kind == "user":
+        engine.users.restore(name, value)

@@ -69,6 +69,23 @@ def remove_unprocessed(engine: Engine, parent: Message, now: int) -> None:
 
     Those that run or have ended stay; the parent waits only for them (quirk 51: improved).
     """
+    doomed = _unprocessed(engine, parent)
+    waiters = {w.seq: w for id in doomed for w in engine.dependents.of(id) if w.id not in doomed}
+    for child in doomed.values():
+        manage.remove(engine, child, now)
+    for id in doomed:
+        for waiter in waiters.values():
+            if waiter.state is PARKED and waiter.links is not None and id in waiter.links.open:
+                flows.satisfy(engine, waiter, id, now)
+
+
+def queues_of_unprocessed(engine: Engine, parent: Message) -> set[str]:
+    """Return the queues of what ``remove_unprocessed`` would take away."""
+    return {m.queue for m in _unprocessed(engine, parent).values()}
+
+
+def _unprocessed(engine: Engine, parent: Message) -> dict[str, Message]:
+    """Return the children that have not begun, and theirs."""
     line, doomed = [parent], {}
     while line:
         links = line.pop().links
@@ -77,10 +94,4 @@ def remove_unprocessed(engine: Engine, parent: Message, now: int) -> None:
             if child is not None and child.state in WAITING and id not in doomed:
                 doomed[id] = child
                 line.append(child)
-    waiters = {w.seq: w for id in doomed for w in engine.dependents.of(id) if w.id not in doomed}
-    for child in doomed.values():
-        manage.remove(engine, child, now)
-    for id in doomed:
-        for waiter in waiters.values():
-            if waiter.state is PARKED and waiter.links is not None and id in waiter.links.open:
-                flows.satisfy(engine, waiter, id, now)
+    return doomed

@@ -59,6 +59,15 @@ def disconnect(engine: Engine, conn: int) -> None:
         _drop(engine, w)
 
 
+def withdraw(engine: Engine, conn: int, allowed: Callable[[str], bool]) -> None:
+    """End what a connection waits for on queues that are not allowed, as if its time were over."""
+    for w in list(engine.watched_by.get(conn, ())):
+        m = engine.messages.get(w.id)
+        if m is None or not allowed(m.queue):
+            _drop(engine, w)
+            engine.tell(w.conn, w.req, w.answer(None, False))
+
+
 def shift_spans(engine: Engine, step: int) -> None:
     """The clock was set: every watch goes on for as long as it would have (ruling 20)."""
     for watches in engine.watched_by.values():

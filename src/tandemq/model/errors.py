@@ -30,6 +30,12 @@ class UnknownCommand(BadRequest):
     code = "unknown-command"
 
 
+class InvalidPayload(BadRequest):
+    """What a command about users carries is not what it needs; the text says what that is."""
+
+    code = "invalid-payload"
+
+
 class GroupFull(TandemqError):
     """As many messages of a group wait as its publisher allows."""
 
@@ -45,6 +51,24 @@ class NotFound(TandemqError):
     """The named thing does not exist."""
 
     code = "not-found"
+
+
+class UserNotFound(NotFound):
+    """There is no user of this name (names are case-sensitive)."""
+
+    code = "user-not-found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"User '{name}' not found.")
+
+
+class UserExists(TandemqError):
+    """There is a user of this name already."""
+
+    code = "user-exists"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"User '{name}' already exists.")
 
 
 class AboutMessage(TandemqError):
@@ -85,10 +109,54 @@ class Unauthenticated(TandemqError):
     code = "unauthenticated"
 
 
+class CredentialsRequired(TandemqError):
+    """The connection is to prove who it is and has not begun to; the text names what it takes."""
+
+    code = "auth-required"
+
+
 class BadCredentials(TandemqError):
     """The token is none of the accepted ones."""
 
     code = "bad-credentials"
+
+
+class BadPassword(BadCredentials):
+    """There is no such user, or the password is another; it is not told which."""
+
+    code = "bad-password"
+
+    def __init__(self) -> None:
+        super().__init__("Invalid username or password.")
+
+
+class NotAuthorized(TandemqError):
+    """It is known who asks, and that one may not do this; the text says what it would take."""
+
+    code = "not-authorized"
+
+
+class AccessDenied(NotAuthorized):
+    """Nothing that was granted to who asks allows this operation with this queue."""
+
+    code = "access-denied"
+
+    def __init__(self, operation: str) -> None:
+        super().__init__("Access denied.")
+        self.operation = operation
+
+
+class Forbidden(TandemqError):
+    """Nobody may do this."""
+
+    code = "forbidden"
+
+
+class Busy(TandemqError):
+    """Too many passwords wait to be checked."""
+
+    code = "busy"
+    retry = True
 
 
 class RateLimited(TandemqError):
