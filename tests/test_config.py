@@ -13,6 +13,7 @@ import pytest
 
 from tandemq.config import FIELDS, BadSetting, Settings, read, tokens_from
 from tandemq.config.report import rows, template
+from tandemq.config.settings import superuser_password
 
 EMPTY = Path("/nonexistent")
 
@@ -400,6 +401,58 @@ def test_reference_names_of_other_features_are_ignored() -> None:
 def test_a_bad_reference_value_is_an_error_that_names_it() -> None:
     with pytest.raises(BadSetting, match=r"SHUTDOWN_TIMEOUT_MS must be .* not 'soon'"):
         compat(SHUTDOWN_TIMEOUT_MS="soon")
+
+
+# The superuser
+
+
+def test_a_superuser_may_be_asked_for_in_three_ways(tmp_path: Path) -> None:
+    assert not Settings().has_superuser
+    named = Settings(superuser="root")
+    assert (named.has_superuser, named.superuser_name) == (True, "root")
+    for settings in (
+        reading({"TANDEMQ_SUPERUSER_PASSWORD": "x"}),
+        reading(superuser_password_file="f"),
+    ):
+        assert (settings.has_superuser, settings.superuser_name) == (True, "vibemq")
+    (tmp_path / "tandemq.toml").write_text('superuser = "root"\nsuperuser_password = "x"')
+    assert read({}, {}, folder=tmp_path).settings.superuser_password == "x"
+
+
+def test_its_password_is_given_once() -> None:
+    with pytest.raises(BadSetting, match=r"give one of them, not both .*TANDEMQ_SUPERUSER_PASS"):
+        reading({"TANDEMQ_SUPERUSER_PASSWORD": "x"}, superuser_password_file="f")
+
+
+def test_the_file_of_the_password_is_read_only_when_it_is_asked_for(tmp_path: Path) -> None:
+    settings = Settings(superuser_password_file=str(tmp_path / "password"))
+    with pytest.raises(BadSetting, match="cannot be read: No such file"):
+        superuser_password(settings)
+    (tmp_path / "password").write_bytes(b"\xff")
+    with pytest.raises(BadSetting, match="it is not UTF-8 text"):
+        superuser_password(settings)
+    (tmp_path / "password").write_bytes(b" two \n lines\r\n\n")
+    assert superuser_password(settings) == " two \n lines\r\n"
+
+
+def test_a_superuser_is_enough_to_listen_beyond_this_machine() -> None:
+    Settings(host="0.0.0.0", superuser="root")
+    with pytest.raises(BadSetting, match="or a superuser"):
+        Settings(host="0.0.0.0")
+
+
+def test_a_single_secret_is_never_shown_and_has_no_flag() -> None:
+    environ = {"TANDEMQ_SUPERUSER_PASSWORD": "hunter2"}
+    configuration = read({}, environ, folder=EMPTY)
+    shown = {row.name: row.value for row in rows(configuration)}
+    assert shown["superuser_password"] == "(hidden)"
+    assert "hunter2" not in repr(configuration.settings)
+    assert FIELDS["superuser_password"].flagless
+    assert "--superuser-password," not in template()
+    assert "(TANDEMQ_SUPERUSER_PASSWORD)" in template()
+    with pytest.raises(BadSetting) as caught:
+        reading({"TANDEMQ_SUPERUSER_PASSWORD": " "})
+    assert "not what was given" in str(caught.value)
 
 
 # Files and imports

@@ -50,8 +50,16 @@ def failing(problem: BaseException) -> Serve:
 def test_every_setting_is_a_flag() -> None:
     text = CliRunner().invoke(serve, ["--help"], terminal_width=200).output
     for field in FIELDS.values():
-        assert f"{field.flag} " in text
-        assert field.doc in text
+        assert (f"{field.flag} " in text) is not field.flagless
+        assert (field.doc in text) is not field.flagless
+
+
+def test_a_password_cannot_be_given_on_a_command_line_that_others_can_read() -> None:
+    flagless = {field.name for field in FIELDS.values() if field.flagless}
+    assert flagless == {"superuser_password"}
+    told = CliRunner().invoke(serve, ["--superuser-password", "hunter2"])
+    assert told.exit_code == 2
+    assert "hunter2" not in told.output
 
 
 def test_the_settings_reach_the_server_and_its_code_is_the_exit_code(

@@ -20,7 +20,8 @@ from tandemq.engine import clock, consume
 from tandemq.engine.core import Engine
 from tandemq.engine.ids import Uuid7
 from tandemq.model.body import holds_wide_integer
-from tandemq.model.errors import TandemqError
+from tandemq.model.errors import BadCredentials, BadPassword, TandemqError
+from tandemq.model.permission import Operation
 from tandemq.wires.bunqueue import session
 from tandemq.wires.bunqueue.session import Refusal, Session
 
@@ -73,17 +74,51 @@ class Monitor:
         return "# nothing\n"
 
 
+class Accounts:
+    """One token and one user, who are let in at once; what was granted stands in the engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.token = "open sesame"
+        self.user = ("ali", "baba")
+        self.open = False
+        self.changes: list[tuple[str, Any]] = []
+        self._engine = engine
+
+    def by_token(self, caller: Any, req: Any, token: str, welcome: Any) -> Any:
+        if token != self.token:
+            raise BadCredentials("Invalid token")
+        caller.trusted = True
+        return welcome
+
+    def by_password(self, caller: Any, req: Any, name: str, password: str, welcome: Any) -> Any:
+        if (name, password) != self.user:
+            raise BadPassword
+        caller.user = name
+        return welcome
+
+    def hashed(self, caller: Any, req: Any, password: str, then: Any) -> Any:
+        try:
+            reply = then(f"hash of {password}", NOW)
+        except TandemqError as refused:
+            reply = refused
+        self._engine.tell(caller.id, req, reply)
+        return LATER
+
+    def may(self, caller: Any, operation: Operation, queue: str) -> bool:
+        return operation in self._engine.users.allowed(caller.user, queue)
+
+    def changed(self, name: str, spare: Any = None) -> None:
+        self.changes.append((name, spare))
+
+
 class Host:
     """What commands ask of a server, without one."""
 
-    def __init__(self) -> None:
-        self.token = "open sesame"
+    def __init__(self, engine: Engine) -> None:
+        self.accounts = Accounts(engine)
         self.failed: str | None = None
         self.observers = Observers()
         self.monitor = Monitor()
-
-    def check_token(self, token: str) -> bool:
-        return token == self.token
 
     def stats(self) -> dict[str, float]:
         return {"uptime": 12.5, "pushPerSec": 3.0, "pullPerSec": 2.0, "loopLagMs": 0.25}
@@ -100,13 +135,13 @@ class Desk:
     def __init__(self, way: str = "typed") -> None:
         self.way = way
         self.now = NOW
-        self.host = Host()
         self.engine = Engine(new_id=Uuid7(Random(7).randbytes), uniform=lambda: 0.5)
+        self.host = Host(self.engine)
         self.callers: dict[int, Any] = {}
         self._session = Session()
 
     def caller(self, conn: int) -> Any:
-        return self.callers.setdefault(conn, SimpleNamespace(id=conn, trusted=True))
+        return self.callers.setdefault(conn, SimpleNamespace(id=conn, trusted=True, user=None))
 
     def read(self, body: bytes) -> Any:
         if self.way == "tolerant":

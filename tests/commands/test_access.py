@@ -50,5 +50,32 @@ def test_a_token_that_is_no_text_is_refused(desk: Desk, token: Any) -> None:
 
 
 def test_a_numeric_token_is_compared_as_text(desk: Desk) -> None:
-    desk.host.token = "12345"
+    desk.host.accounts.token = "12345"
     assert desk.do("Auth", token=12345) == {}
+
+
+def test_a_user_and_a_password_make_the_caller_that_user(desk: Desk) -> None:
+    desk.caller(1).trusted = False
+    assert desk.do("Auth", user="ali", password="baba") == {}
+    assert (desk.caller(1).user, desk.caller(1).trusted) == ("ali", False)
+
+
+@pytest.mark.parametrize(
+    ("user", "password"), [("ali", "Baba"), ("Ali", "baba"), ("", ""), ("ali", ""), ("x", "baba")]
+)
+def test_a_wrong_one_of_both_is_refused_alike(desk: Desk, user: str, password: str) -> None:
+    assert desk.refused("Auth", user=user, password=password) == "Invalid username or password"
+    assert desk.caller(1).user is None
+
+
+@pytest.mark.parametrize("wrong", [5, [], {}, b"ali", True])
+def test_a_user_or_password_that_is_no_text_is_refused(desk: Desk, wrong: Any) -> None:
+    says = "user and password must be strings"
+    assert desk.refused("Auth", user="ali", password=wrong) == says
+    assert desk.refused("Auth", user=wrong, password="baba") == says
+    assert desk.refused("Auth", user="ali") == says
+
+
+def test_a_token_goes_first_as_clients_of_the_reference_expect(desk: Desk) -> None:
+    assert desk.do("Auth", token="open sesame", user="ali", password="x") == {}
+    assert desk.refused("Auth", token="x", user="ali", password="baba") == "Invalid token"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import tandemq.commands
 from tandemq.commands import all as everything
-from tandemq.commands.table import COMMANDS
+from tandemq.commands.table import BROKER, COMMANDS
 
 FOUNDATION = [
     "Hello",
@@ -53,9 +53,12 @@ def test_every_command_of_the_foundation_is_there() -> None:
 
 def test_it_hands_out_the_table_itself() -> None:
     assert everything.COMMANDS is COMMANDS
+    assert everything.BROKER is BROKER
 
 
 def test_every_module_that_defines_commands_is_imported() -> None:
-    modules = {row.run.__module__.rpartition(".")[2] for row in COMMANDS.values()}
+    modules = {
+        row.run.__module__.rpartition(".")[2] for row in (*COMMANDS.values(), *BROKER.values())
+    }
     folder = Path(tandemq.commands.__path__[0])
     assert modules == {m.stem for m in folder.glob("*.py") if "\n@command(" in m.read_text()}

@@ -61,7 +61,7 @@ Fields = Callable[[str, Lease], dict[str, Any]]
 
 COMMANDS: dict[str, Fields] = {
     "Hello": lambda q, x: {"protocolVersion": 2, "capabilities": ["pipelining"]},
-    "Auth": lambda q, x: {"token": "t"},
+    "Auth": lambda q, x: {"token": None, "user": "u", "password": "p"},
     "Ping": lambda q, x: {},
     "PUSH": lambda q, x: {"queue": q, "jobId": None, **JOB},
     "PUSHB": lambda q, x: {"queue": q, "jobs": [{"data": 1}]},

@@ -42,3 +42,10 @@ def test_tokens_are_counted_and_never_shown() -> None:
     assert "auth   on, 2 tokens" in text
     assert "hunter" not in text
     assert "auth   on, 1 token\n" in shown(Settings(tokens=("hunter2",)))
+
+
+def test_users_are_counted_too() -> None:
+    settings = Settings(tokens=("hunter2",))
+    text = banner(settings, 6789, None, False, "memory", users=3)
+    assert "auth   on, 1 token, 3 users\n" in text
+    assert "auth   on, 1 user\n" in banner(Settings(), 6789, None, False, "memory", users=1)

@@ -228,6 +228,42 @@ async def test_each_connection_has_an_id_of_its_own() -> None:
         assert len(ids) == 50
 
 
+async def test_a_connection_that_is_held_starts_nothing_until_it_is_let_go() -> None:
+    async with serving(in_flight=7) as server:
+        peer = Peer(server)
+        peer.connection.hold()
+        sent = [peer.send("Ping"), peer.send("Ping")]
+        await turns()
+        assert not peer.has(sent[0])
+        peer.connection.let_go()
+        assert peer.connection.window == 7
+        server.go_on(peer.connection)
+        for req in sent:
+            assert (await peer.answer(req))["ok"]
+
+
+async def test_a_connection_that_is_held_does_not_pile_up_what_it_is_sent() -> None:
+    async with serving() as server:
+        peer = Peer(server)
+        peer.connection.hold()
+        for _ in range(2_000):
+            if peer.transport.reading:
+                peer.send("Ping")
+        assert not peer.transport.reading
+        assert len(peer.connection.backlog) < 1_100
+        peer.connection.let_go()
+        server.go_on(peer.connection)
+        assert peer.transport.reading
+
+
+async def test_the_origin_of_a_connection_is_its_address_without_the_port() -> None:
+    async with serving() as server:
+        peer = Peer(server)
+        assert peer.connection.origin == ""
+        peer.transport._extra["peername"] = ("10.1.2.3", 4711)
+        assert peer.connection.origin == "10.1.2.3"
+
+
 async def test_a_peer_that_sends_no_more_is_gone() -> None:
     async with serving() as server:
         peer = Peer(server)

@@ -1,4 +1,4 @@
-"""Tokens, request windows, the gate before a request, the number of connections."""
+"""Tokens, request windows, failed logins, the gate before a request, the number of connections."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import resource
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandemq.commands.access import Auth, Hello, Ping
-from tandemq.commands.table import ABSENT
+from tandemq.commands.all import BROKER, COMMANDS
+from tandemq.commands.table import ABSENT, Command, Permission
 from tandemq.model.errors import (
     FrameTooLarge,
     Malformed,
@@ -22,8 +24,31 @@ from tandemq.model.errors import (
     UnknownCommand,
 )
 from tandemq.server import guard
-from tandemq.server.guard import Tokens, Window, affordable, gate
+from tandemq.server.guard import (
+    ADDRESSES,
+    FAILURES,
+    FAILURES_SPAN,
+    Failures,
+    Tokens,
+    Window,
+    affordable,
+    gate,
+    origin_of,
+)
 from tandemq.wires.bunqueue.session import Refusal
+
+ROWS = (*COMMANDS.values(), *BROKER.values())
+ASKED: dict[str, dict[str, Any]] = {
+    "PUSH": {"queue": "q"},
+    "PUSHB": {"queue": "q", "jobs": []},
+    "PUSHF": {"jobs": []},
+    "PULL": {"queue": "q"},
+    "PULLB": {"queue": "q"},
+    "ACK": {"id": "x"},
+    "ACKB": {"ids": []},
+    "FAIL": {"id": "x"},
+}
+"""Fields without which a request cannot be made."""
 
 
 def test_without_tokens_nobody_has_to_prove_anything_and_none_is_right() -> None:
@@ -90,7 +115,8 @@ def test_no_window_of_time_holds_more_than_the_limit(
 
 
 def connection(*, trusted: bool = True, limit: int = 0) -> Any:
-    return SimpleNamespace(trusted=trusted, limiter=Window(limit, 1000) if limit else None)
+    limiter = Window(limit, 1000) if limit else None
+    return SimpleNamespace(trusted=trusted, user=None, limiter=limiter)
 
 
 def raised(item: Any, given: Any) -> type[TandemqError] | None:
@@ -126,6 +152,71 @@ def test_everything_uses_the_window_but_what_ends_the_connection() -> None:
         raised(item, full)
         assert raised(item, full) is RateLimited
         assert raised(FATAL, full) is FrameTooLarge
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_only_what_anybody_may_ask_is_answered_before_a_login(row: Command) -> None:
+    request = msgspec.convert(ASKED.get(row.name, {}), row.request, strict=False)
+    refused = raised(request, connection(trusted=False))
+    assert (refused is None) is (row.permission is Permission.ANYBODY)
+    assert refused in (None, Unauthenticated)
+    assert raised(request, connection()) is None
+
+
+# -- failed logins ---------------------------------------------------------------------------------
+
+
+def test_an_address_is_slowed_down_from_its_twentieth_failure_within_a_minute() -> None:
+    failures = Failures()
+    for i in range(FAILURES - 1):
+        failures.note("a", i)
+        assert not failures.too_many("a", i)
+    failures.note("a", 1000)
+    assert failures.too_many("a", 1000)
+    assert not failures.too_many("b", 1000)
+    assert failures.too_many("a", FAILURES_SPAN - 1)
+    assert not failures.too_many("a", FAILURES_SPAN)
+
+
+@given(st.lists(st.integers(0, 5_000), max_size=120))
+def test_too_many_are_as_many_as_a_recount_finds(gaps: list[int]) -> None:
+    failures, moments, now = Failures(), [], 0
+    for gap in gaps:
+        now += gap
+        failures.note("a", now)
+        moments.append(now)
+        recount = sum(at > now - FAILURES_SPAN for at in moments)
+        assert failures.too_many("a", now) is (recount >= FAILURES)
+
+
+def test_addresses_that_fail_once_do_not_fill_the_memory() -> None:
+    failures = Failures()
+    for i in range(2 * ADDRESSES):
+        if not i % 1000:
+            for _ in range(FAILURES):
+                failures.note("stubborn", i)
+        failures.note(f"a{i}", i)
+    assert len(failures._moments) == ADDRESSES
+    assert failures.too_many("stubborn", 2 * ADDRESSES)
+
+
+@pytest.mark.parametrize(
+    ("peer", "origin"),
+    [
+        (("10.1.2.3", 4711), "10.1.2.3"),
+        (("::ffff:10.1.2.3", 4711, 0, 0), "10.1.2.3"),
+        (("2001:db8:1:2:3::4", 1, 0, 0), "20010db800010002"),
+        (("2001:db8:1:2:ffff::9", 1, 0, 0), "20010db800010002"),
+        (("fe80::1%eth0", 1, 0, 2), "fe80000000000000"),
+        (("", 1), ""),
+        ("/run/socket", ""),
+        ("", ""),
+        (None, ""),
+        ((), ""),
+    ],
+)
+def test_an_address_stands_for_all_that_its_owner_has(peer: Any, origin: str) -> None:
+    assert origin_of(peer) == origin
 
 
 def test_connections_leave_some_descriptors_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def setting_options(command: F) -> F:
     """Add ``--config``, ``--compat-env`` and a flag for each setting."""
     for field in reversed(FIELDS.values()):
-        command = _option(field)(command)
+        if not field.flagless:
+            command = _option(field)(command)
     command = click.option(
         "--compat-env",
         is_flag=True,

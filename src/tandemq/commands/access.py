@@ -6,7 +6,7 @@ from typing import Any
 
 from tandemq.commands.call import Call, Data
 from tandemq.commands.table import Permission, Request, command
-from tandemq.model.errors import BadCredentials, BadRequest
+from tandemq.model.errors import BadRequest
 
 PROTOCOL = 3
 CAPABILITIES = ("pipelining", "separate-job-name")
@@ -21,6 +21,8 @@ class Auth(Request, tag="Auth"):
     """Prove who is asking."""
 
     token: Any = None
+    user: Any = None  # ours: a name and a password instead
+    password: Any = None
 
 
 class Ping(Request, tag="Ping"):
@@ -38,15 +40,18 @@ def hello(req: Hello, call: Call) -> dict[str, Any]:
     }
 
 
-@command(Permission.OPEN, keeps=False)
-def auth(req: Auth, call: Call) -> None:
-    """Prove with a token that this connection may work; a wrong one takes nothing away."""
+@command(Permission.ANYBODY, keeps=False)
+def auth(req: Auth, call: Call) -> Any:
+    """Prove by a token, or by user and password, who asks; a wrong one takes nothing away."""
+    accounts, caller = call.host.accounts, call.caller
+    if req.user is not None and req.token is None:
+        if not isinstance(req.user, str) or not isinstance(req.password, str):
+            raise BadRequest("user and password must be strings")
+        return accounts.by_password(caller, req.req_id, req.user, req.password, None)
     token = str(req.token) if isinstance(req.token, (int, float)) else req.token
     if not isinstance(token, str):
         raise BadRequest("token must be a string")
-    if not call.host.check_token(token):
-        raise BadCredentials("Invalid token")
-    call.caller.trusted = True
+    return accounts.by_token(caller, req.req_id, token, None)
 
 
 @command(Permission.OPEN, keeps=False)

@@ -26,9 +26,10 @@ from tandemq.commands import (  # noqa: F401
     push,
     pushf,
     query,
+    users,
     webhooks,
     workers,
 )
-from tandemq.commands.table import COMMANDS
+from tandemq.commands.table import BROKER, COMMANDS
 
-__all__ = ["COMMANDS"]
+__all__ = ["BROKER", "COMMANDS"]

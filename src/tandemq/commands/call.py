@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -9,12 +10,11 @@ from msgspec import Struct
 
 from tandemq.engine.core import Engine
 from tandemq.model.message import Message
+from tandemq.model.permission import Operation
 
 
 class Host(Protocol):
     """What commands want to know of the server around the engine."""
-
-    def check_token(self, token: str) -> bool: ...
 
     def stats(self) -> dict[str, float]:
         """Uptime in s, rates a second, the longest turn of the loop in ms since the last look."""
@@ -23,10 +23,58 @@ class Host(Protocol):
         """``diskFull``, ``error`` and ``since`` (ms) of the store."""
 
     @property
+    def accounts(self) -> Accounts: ...
+
+    @property
     def observers(self) -> Observers: ...
 
     @property
     def monitor(self) -> Monitor: ...
+
+
+class Accounts(Protocol):
+    """Who is who, and who may do what.
+
+    What takes long is done elsewhere; then LATER is returned, the connection's next requests wait
+    until it is answered, and nothing happens if it breaks meanwhile.
+    """
+
+    @property
+    def open(self) -> bool:
+        """Nobody has to prove anything."""
+
+    def by_token(self, caller: Caller, req: Any, token: str, welcome: Any) -> Any:
+        """Let a connection be whom a token stands for, and return ``welcome``, perhaps later.
+
+        Raises:
+            BadCredentials: it stays who it was.
+            Overloaded: that was once too often.
+        """
+
+    def by_password(self, caller: Caller, req: Any, name: str, password: str, welcome: Any) -> Any:
+        """Let a connection be a user; see ``by_token``.
+
+        Raises:
+            BadPassword, Busy, Overloaded
+        """
+
+    def hashed(
+        self, caller: Caller, req: Any, password: str, then: Callable[[str, int], Any]
+    ) -> Later:
+        """Answer later with what ``then`` makes of the hash of a password and the moment (ms).
+
+        Raises:
+            Busy
+        """
+
+    def may(self, caller: Caller, operation: Operation, queue: str) -> bool:
+        """Whether something was granted to the user that a connection is."""
+
+    def changed(self, name: str, spare: Caller | None = None) -> None:
+        """Let what was changed of a user hold for its connections at once.
+
+        Those end whose user, password or token is not what it was, but ``spare``.
+        """
 
 
 class Observers(Protocol):
@@ -67,7 +115,8 @@ class Caller(Protocol):
     """The connection that asks."""
 
     id: int
-    trusted: bool
+    trusted: bool  # it may do everything
+    user: str | None  # whom it has proved to be; None with a token of the server, too
 
 
 @dataclass(slots=True)
@@ -79,6 +128,10 @@ class Call:
     caller: Caller
     now: int = 0
     req: Any = None
+
+    def may(self, operation: Operation, queue: str) -> bool:
+        """Whether the caller may do something with a queue."""
+        return self.caller.trusted or self.host.accounts.may(self.caller, operation, queue)
 
 
 class Later:

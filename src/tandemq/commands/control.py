@@ -9,6 +9,7 @@ from tandemq.commands.call import Call
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine import control
 from tandemq.engine.queue import NO_SETTINGS, Queue
+from tandemq.model.permission import Operation
 
 
 class Pause(Request, tag="Pause"):
@@ -58,9 +59,9 @@ def is_paused(req: IsPaused, call: Call) -> dict[str, Any]:
 
 @command(Permission.LIST, keeps=False)
 def list_queues(req: ListQueues, call: Call) -> dict[str, Any]:
-    """Return the names of the queues that hold jobs or settings."""
-    queues = call.engine.queues.values()
-    return {"queues": [q.name for q in queues if _visible(q)]}
+    """Return the names of the queues that hold jobs or settings and that the caller may list."""
+    names = (q.name for q in call.engine.queues.values() if _visible(q))
+    return {"queues": [name for name in names if call.may(Operation.LIST_QUEUES, name)]}
 
 
 def _visible(q: Queue) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
 
@@ -21,7 +21,11 @@ from tandemq.engine import cron as calendar
 from tandemq.engine import schedules
 from tandemq.model import body
 from tandemq.model.errors import BadRequest, NotFound
+from tandemq.model.permission import Operation
 from tandemq.model.schedule import MISSED, ONCE, SKIP, Schedule
+
+if TYPE_CHECKING:
+    from tandemq.engine.core import Engine
 
 PREVIEW = 1_000  # runs that are shown at most
 NAME_LENGTH = 1_024  # characters of a schedule's name
@@ -56,6 +60,9 @@ class Cron(Request, tag="Cron", kw_only=True):
     def opaque(self) -> Iterable[Raw]:
         return (self.data,)
 
+    def concerns(self, engine: Engine) -> Iterable[Any]:
+        return (self.queue, *_queue_of(engine, self.name))
+
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Cron:
         known = {name: check.snake(name) for name in fields if name != "cmd"}
@@ -68,6 +75,9 @@ class CronGet(Request, tag="CronGet"):
 
     name: Any = None
     preview: Any = None  # ours: how many of its next runs are shown
+
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        return _queue_of(engine, self.name)
 
 
 class CronList(Request, tag="CronList"):
@@ -82,6 +92,9 @@ class CronDelete(Request, tag="CronDelete"):
     """Remove a schedule."""
 
     name: Any = None
+
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        return _queue_of(engine, self.name)
 
 
 @command(Permission.PUBLISH, bulk=True)
@@ -113,8 +126,12 @@ def cron_get(req: CronGet, call: Call) -> dict[str, Any]:
 
 @command(Permission.LIST)
 def cron_list(req: CronList, call: Call) -> dict[str, Any]:
-    """Return all schedules, in the order in which they were added; or a part of them."""
-    found = iter(call.engine.schedules.values())
+    """Return all schedules, in the order in which they were added; or a part of them.
+
+    Those of queues that the caller may not list are left out.
+    """
+    every = call.engine.schedules.values()
+    found = (s for s in every if call.may(Operation.LIST_QUEUES, s.queue))
     if isinstance(req.queue, str):
         found = (s for s in found if s.queue == req.queue)
     first, limit = max(0, check.whole(req.offset) or 0), check.whole(req.limit)
@@ -130,6 +147,12 @@ def cron_delete(req: CronDelete, call: Call) -> None:
 
 
 # -- what is asked for ---------------------------------------------------------------------------
+
+
+def _queue_of(engine: Engine, name: Any) -> tuple[str, ...]:
+    """Return the queue of a schedule, if it exists."""
+    s = engine.schedules.get(name) if isinstance(name, str) else None
+    return () if s is None else (s.queue,)
 
 
 def _schedule(req: Cron) -> Schedule:

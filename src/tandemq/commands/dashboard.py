@@ -19,6 +19,7 @@ from tandemq.engine import inspect
 from tandemq.engine.core import Engine
 from tandemq.engine.queue import Queue
 from tandemq.model.message import Message, State
+from tandemq.model.permission import Operation
 
 LISTED = 100  # workers and schedules that an overview names
 PREVIEW = 10  # dead letters that a queue's page shows
@@ -42,7 +43,7 @@ class DashboardQueue(Request, tag="DashboardQueue"):
     jobs_limit: Any = None
 
 
-@command(Permission.LIST, keeps=False)
+@command(Permission.SUPERUSER, keeps=False)
 def dashboard_overview(req: DashboardOverview, call: Call) -> Data:
     """Return counts, rates, durations, memory, workers and schedules of the server."""
     engine, monitor = call.engine, call.host.monitor
@@ -63,9 +64,10 @@ def dashboard_overview(req: DashboardOverview, call: Call) -> Data:
 
 @command(Permission.LIST, keeps=False)
 def dashboard_queues(req: DashboardQueues, call: Call) -> Data:
-    """Return the counts of every queue, by name."""
+    """Return the counts of every queue that the caller may list, by name."""
     queues = sorted((q for q in call.engine.queues.values() if not q.blank), key=lambda q: q.name)
-    return Data({"queues": [_line(q) for q in queues], "timestamp": float(call.now)})
+    lines = [_line(q) for q in queues if call.may(Operation.LIST_QUEUES, q.name)]
+    return Data({"queues": lines, "timestamp": float(call.now)})
 
 
 @command(Permission.INSPECT)

@@ -35,7 +35,7 @@ def subscribe_events(req: SubscribeEvents, call: Call) -> None:
     call.host.observers.subscribe(call.caller, check.queue_name(req.queue))
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.OPEN)
 def unsubscribe_events(req: UnsubscribeEvents, call: Call) -> None:
     """Tell this connection of no more events, also when it is told of none."""
     call.host.observers.unsubscribe(call.caller)

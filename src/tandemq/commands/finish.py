@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta, Raw
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import NOT_APPLIED, Call, Data
-from tandemq.commands.table import ABSENT, UNDEFINED, Permission, Request, command
+from tandemq.commands.table import (
+    ABSENT,
+    UNDEFINED,
+    Permission,
+    Request,
+    command,
+    queues_of,
+)
 from tandemq.engine import groups, settle
 from tandemq.model.errors import BadRequest, NotLeased
+
+if TYPE_CHECKING:
+    from tandemq.engine.core import Engine
 
 Batch = Meta(max_length=100_000)  # more members are read slowly, within bounds of their own
 
@@ -49,6 +59,9 @@ class AckMany(Request, tag="ACKB", kw_only=True):
 
     def opaque(self) -> Iterable[Raw]:
         return self.results or ()
+
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        return queues_of(engine, self.ids)
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
 from tandemq.commands.call import Call, Data
 from tandemq.commands.query import known
-from tandemq.commands.table import Permission, Request, command
+from tandemq.commands.table import Permission, Request, command, queues_of
 from tandemq.engine import flows, trees
 from tandemq.model.errors import BadRequest, NotFound
+
+if TYPE_CHECKING:
+    from tandemq.engine.core import Engine
 
 
 class UpdateParent(Request, tag="UpdateParent"):
@@ -19,11 +23,19 @@ class UpdateParent(Request, tag="UpdateParent"):
     child_id: Any = None
     parent_id: Any = None
 
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        return queues_of(engine, (self.parent_id, *_with_parent(engine, self.child_id)))
+
 
 class GetChildrenValues(Request, tag="GetChildrenValues"):
     """Ask for the results of a job's children."""
 
     id: Any = None
+
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        m = engine.messages.get(self.id) if isinstance(self.id, str) else None
+        children = () if m is None or m.links is None else m.links.children
+        return queues_of(engine, (self.id, *children))
 
 
 class GetFailedChildrenValues(Request, tag="GetFailedChildrenValues"):
@@ -43,11 +55,18 @@ class RemoveChildDependency(Request, tag="RemoveChildDependency"):
 
     id: Any = None
 
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        return queues_of(engine, _with_parent(engine, self.id))
+
 
 class RemoveUnprocessedChildren(Request, tag="RemoveUnprocessedChildren"):
     """Take away the children of a job that have not begun."""
 
     id: Any = None
+
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        m = engine.messages.get(self.id) if isinstance(self.id, str) else None
+        return () if m is None else (m.queue, *trees.queues_of_unprocessed(engine, m))
 
 
 @command(Permission.PUBLISH)
@@ -105,6 +124,12 @@ def remove_unprocessed_children(req: RemoveUnprocessedChildren, call: Call) -> N
     parent = known(call, req.id)
     if parent is not None:
         trees.remove_unprocessed(call.engine, parent, call.now)
+
+
+def _with_parent(engine: Engine, id: Any) -> tuple[Any, ...]:
+    """Return a job's id and that of its parent, if it has one."""
+    m = engine.messages.get(id) if isinstance(id, str) else None
+    return (id,) if m is None or m.links is None else (id, m.links.parent)
 
 
 def _shown(id: Any) -> Any:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Data
-from tandemq.commands.table import Permission, Request, command
+from tandemq.commands.table import Permission, Request, command, queues_of
 from tandemq.engine import settle
 from tandemq.model.errors import BadRequest, NotFound
+
+if TYPE_CHECKING:
+    from tandemq.engine.core import Engine
 
 NO_LOCK = "Lock not found or invalid token"
 NOT_WORKED_ON = "Job not found or not active (or invalid token)"
@@ -30,6 +34,9 @@ class ExtendLocks(Request, tag="ExtendLocks"):
     tokens: Any = None
     durations: Any = None
 
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        return queues_of(engine, self.ids)
+
 
 class JobHeartbeat(Request, tag="JobHeartbeat"):
     """Show a sign of life for a job."""
@@ -44,6 +51,9 @@ class JobHeartbeatMany(Request, tag="JobHeartbeatB"):
 
     ids: Any = None
     tokens: Any = None
+
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        return queues_of(engine, self.ids)
 
 
 @command(Permission.SUBSCRIBE)

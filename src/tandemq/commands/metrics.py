@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Data
@@ -10,6 +11,9 @@ from tandemq.commands.table import Permission, Request, command
 from tandemq.commands.workers import totals
 from tandemq.engine.tallies import Series
 from tandemq.model.errors import BadRequest
+
+if TYPE_CHECKING:
+    from tandemq.engine.core import Engine
 
 MIB = 2**20
 
@@ -22,6 +26,9 @@ class Metrics(Request, tag="Metrics"):
     start: Any = None  # first minute, 0 is the newest
     end: Any = None  # last minute, inclusive; -1 is the oldest
 
+    def concerns(self, engine: Engine) -> Iterable[Any] | None:
+        return None if self.queue is None else (self.queue,)
+
 
 class Prometheus(Request, tag="Prometheus"):
     """Ask for all figures as text exposition."""
@@ -31,7 +38,7 @@ class WorkerStats(Request, tag="WorkerStats"):
     """Ask for the totals of the workers (ours)."""
 
 
-@command(Permission.LIST, keeps=False)
+@command(Permission.INSPECT, keeps=False)
 def metrics(req: Metrics, call: Call) -> dict[str, Any] | Data:
     """Return totals since the start, or how many jobs of a queue ended in each minute."""
     if req.queue is None and req.type is None:
@@ -48,13 +55,13 @@ def metrics(req: Metrics, call: Call) -> dict[str, Any] | Data:
     return _minutes(series, start, None if last == -1 else last + 1)
 
 
-@command(Permission.LIST, keeps=False)
+@command(Permission.SUPERUSER, keeps=False)
 def prometheus(req: Prometheus, call: Call) -> Data:
     """Return every figure of the server as Prometheus text."""
     return Data({"metrics": call.host.monitor.prometheus()})
 
 
-@command(Permission.LIST, keeps=False)
+@command(Permission.SUPERUSER, keeps=False)
 def worker_stats(req: WorkerStats, call: Call) -> Data:
     """Return how many workers there are and what they say they did."""
     return Data({"stats": totals(call.engine.workers, call.now)})

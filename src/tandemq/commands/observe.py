@@ -24,7 +24,7 @@ class StorageStatus(Request, tag="StorageStatus"):
     """Ask whether the store can be written."""
 
 
-@command(Permission.LIST, keeps=False)
+@command(Permission.SUPERUSER, keeps=False)
 def stats(req: Stats, call: Call) -> dict[str, Any]:
     """Return counts over all queues, totals since the start, and rates a second."""
     engine, measured = call.engine, call.host.stats()
@@ -49,7 +49,7 @@ def compact_memory(req: CompactMemory, call: Call) -> None:
     call.engine.compact()
 
 
-@command(Permission.LIST, keeps=False)
+@command(Permission.SUPERUSER, keeps=False)
 def storage_status(req: StorageStatus, call: Call) -> Data:
     """Return whether writing works, since when it does not, and why."""
     return Data(call.host.storage())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -11,9 +11,19 @@ from msgspec import UNSET, Raw
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Data
 from tandemq.commands.query import active, find
-from tandemq.commands.table import ABSENT, UNDEFINED, Permission, Request, command
+from tandemq.commands.table import (
+    ABSENT,
+    UNDEFINED,
+    Permission,
+    Request,
+    command,
+    queues_of,
+)
 from tandemq.model.errors import BadRequest
 from tandemq.model.policy import log_lines
+
+if TYPE_CHECKING:
+    from tandemq.engine.core import Engine
 
 LINE_LIMIT = 1 << 20  # bytes of one log line
 
@@ -49,18 +59,28 @@ class AddLog(Request, tag="AddLog"):
         return cls(id=fields.get("id"), req_id=fields.get("reqId", ABSENT), **parts)
 
 
-class GetLogs(Request, tag="GetLogs"):
-    """Ask for a job's log."""
+class OfLog(Request):
+    """What the commands about a job's log have in common."""
 
     id: Any = None
+
+    def concerns(self, engine: Engine) -> Iterable[str] | None:
+        """A log may outlive its job: nobody knows then which queue it was of."""
+        found = tuple(queues_of(engine, (self.id,)))
+        left = isinstance(self.id, str) and not found and engine.logs.of(self.id)
+        return None if left else found
+
+
+class GetLogs(OfLog, tag="GetLogs"):
+    """Ask for a job's log."""
+
     start: Any = 0
     end: Any = None  # inclusive
 
 
-class ClearLogs(Request, tag="ClearLogs"):
+class ClearLogs(OfLog, tag="ClearLogs"):
     """Shorten a job's log."""
 
-    id: Any = None
     keep_logs: Any = 0  # newest lines that stay
 
 

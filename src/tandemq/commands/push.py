@@ -8,8 +8,9 @@ already. Anything else is read field by field, in the order and words of the ref
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from operator import attrgetter
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from msgspec import UNSET, Meta, Raw, UnsetType
 
@@ -17,12 +18,22 @@ from tandemq.commands import fields as check
 from tandemq.commands import repeat
 from tandemq.commands.call import Call, Pushed, PushedMany
 from tandemq.commands.identity import NOTHING, Dedup, asked, bind, read_identity
-from tandemq.commands.table import ABSENT, UNDEFINED, Permission, Request, command
+from tandemq.commands.table import (
+    ABSENT,
+    UNDEFINED,
+    Permission,
+    Request,
+    command,
+    queues_of,
+)
 from tandemq.engine.publish import publish, publish_all
 from tandemq.engine.ties import check_all
 from tandemq.model import body
 from tandemq.model.errors import BadRequest
 from tandemq.model.message import DEFAULTS, Message, Options
+
+if TYPE_CHECKING:
+    from tandemq.engine.core import Engine
 
 DATA_LIMIT = 10_485_760  # characters of the job's data as JSON
 BATCH_LIMIT = 100_000  # jobs of one PUSHB; the frame limit alone would allow millions
@@ -84,6 +95,11 @@ class Job(Request):
     repeat: repeat.Fields | None = None
     backoff_type: Literal["fixed", "exponential"] | None = None  # set by ``read``
 
+    def touches(self, engine: Engine) -> Iterable[str]:
+        """Return the queues of the jobs it is tied to, and of the one that has its id already."""
+        own = (self.job_id, self.custom_id, self.parent_id)
+        return queues_of(engine, (*own, *(self.depends_on or ()), *(self.children_ids or ())))
+
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:
         return cls(**_read_job(fields))
@@ -96,6 +112,9 @@ class Push(Job, tag="PUSH", kw_only=True):
 
     def opaque(self) -> Iterable[Raw]:
         return (self.data,)
+
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        return (self.queue, *self.touches(engine))
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Push:
@@ -111,6 +130,9 @@ class PushMany(Request, tag="PUSHB", kw_only=True):
 
     def opaque(self) -> Iterable[Raw]:
         return [job.data for job in self.jobs]
+
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        return chain((self.queue,), *(job.touches(engine) for job in self.jobs))
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> PushMany:

@@ -7,8 +7,9 @@ comparisons; every other is checked field by field, like those that did not fit 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw
@@ -17,11 +18,14 @@ from tandemq.commands import flowcheck
 from tandemq.commands.call import Call, Flowed
 from tandemq.commands.identity import FLAGS
 from tandemq.commands.push import DATA_LIMIT, Job, draft
-from tandemq.commands.table import ABSENT, Permission, Request, command
+from tandemq.commands.table import ABSENT, Permission, Request, command, queues_of
 from tandemq.engine import flows, trees
 from tandemq.model.body import is_map
 from tandemq.model.errors import BadRequest
 from tandemq.model.message import Links, Message
+
+if TYPE_CHECKING:
+    from tandemq.engine.core import Engine
 
 JOB_LIMIT = 10_000
 TOTAL_LIMIT = 64 << 20  # bytes of all data
@@ -57,6 +61,11 @@ class PushFlow(Request, tag="PUSHF", kw_only=True):
 
     def opaque(self) -> Iterable[Raw]:
         return [job.input.data for job in self.jobs]
+
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        taken = queues_of(engine, [job.id for job in self.jobs])
+        touched = (job.input.touches(engine) for job in self.jobs)
+        return chain((job.queue for job in self.jobs), taken, *touched)
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> PushFlow:

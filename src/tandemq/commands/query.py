@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Found, Listed, Result
 from tandemq.commands.states import in_state, name_of, priorities_of, states_of
-from tandemq.commands.table import Permission, Request, command
+from tandemq.commands.table import Permission, Request, command, queues_of
 from tandemq.engine import inspect
 from tandemq.model.errors import NotActive, NotFound
 from tandemq.model.message import ENDED, Message, State
+
+if TYPE_CHECKING:
+    from tandemq.engine.core import Engine
 
 PAGE = 100
 
@@ -25,6 +29,9 @@ class GetJobByCustomId(Request, tag="GetJobByCustomId"):
     """Ask for a live job by the id its publisher chose."""
 
     custom_id: Any = None
+
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        return queues_of(engine, (self.custom_id,))
 
 
 class GetState(Request, tag="GetState"):

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Raw, Struct
 
 from tandemq.model.errors import BadRequest
+from tandemq.model.permission import Operation
+
+if TYPE_CHECKING:
+    from tandemq.engine.core import Engine
 
 UNDEFINED = b"\xd4\x00\x00"  # how the bunqueue wire writes a value that is not there
 ABSENT = Raw(UNDEFINED)
@@ -23,14 +27,32 @@ ABSENT = Raw(UNDEFINED)
 class Permission(Enum):
     """The operation that a command is, for whoever may or may not do it (ruling 22)."""
 
+    ANYBODY = "anybody"  # even before a connection has proved who it is
     OPEN = "open"  # needs no more than a proven connection
     PUBLISH = "publish"
     SUBSCRIBE = "subscribe"
     INSPECT = "queue info"
-    LIST = "list queues"
+    LIST = "list queues"  # open too: what is listed are the queues that the caller may list
     CONTROL = "control"
+    CREATE = "create queue"
     DELETE = "delete queue"
     SUPERUSER = "superuser"
+
+    @property
+    def operation(self) -> Operation | None:
+        """What has to be granted for the queues that a request concerns, if anything does."""
+        return _OPERATIONS.get(self)
+
+
+_OPERATIONS = {
+    Permission.PUBLISH: Operation.PUBLISH,
+    Permission.SUBSCRIBE: Operation.SUBSCRIBE,
+    Permission.INSPECT: Operation.GET_QUEUE_INFO,
+    Permission.LIST: Operation.LIST_QUEUES,
+    Permission.CONTROL: Operation.PURGE_QUEUE,
+    Permission.CREATE: Operation.CREATE_QUEUE,
+    Permission.DELETE: Operation.DELETE_QUEUE,
+}
 
 
 class Request(Struct, tag_field="cmd", rename="camel", kw_only=True):
@@ -41,6 +63,16 @@ class Request(Struct, tag_field="cmd", rename="camel", kw_only=True):
     def opaque(self) -> Iterable[Raw]:
         """Return the users' data it carries, which goes on to other clients as it came."""
         return ()
+
+    def concerns(self, engine: Engine) -> Iterable[Any] | None:
+        """Return the names of the queues it does something with; None is the whole server.
+
+        Asked only of those who may not do everything. What is named but does not exist concerns
+        no queue; a name that is no text is given as it came.
+        """
+        if hasattr(self, "queue"):
+            return (self.queue,)
+        return queues_of(engine, (self.id,)) if hasattr(self, "id") else None
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:
@@ -53,6 +85,14 @@ class Request(Struct, tag_field="cmd", rename="camel", kw_only=True):
             return msgspec.convert(fields, cls, strict=False)
         except msgspec.ValidationError as exc:
             raise BadRequest(f"{fields['cmd']}: {exc}") from exc
+
+
+def queues_of(engine: Engine, ids: Any) -> Iterable[str]:
+    """Return the queues of those messages that exist; what cannot be an id names none."""
+    known = engine.messages
+    asked = ids if isinstance(ids, (list, tuple)) else ()
+    found = (known.get(id) for id in asked if isinstance(id, str))
+    return (m.queue for m in found if m is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Data
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine.workers import ACTIVE, Worker, Workers
 from tandemq.model.errors import BadRequest, NotFound
+
+if TYPE_CHECKING:
+    from tandemq.engine.core import Engine
 
 LIMIT = 100_000  # workers; a client could otherwise fill the memory with made-up ones
 
@@ -24,11 +28,20 @@ class RegisterWorker(Request, tag="RegisterWorker"):
     pid: Any = None
     started_at: Any = None
 
+    def concerns(self, engine: Engine) -> Iterable[Any] | None:
+        known = _queues_of(engine, self.worker_id)
+        if known is None or not isinstance(self.queues, (list, tuple)):
+            return None
+        return (*self.queues, *known)
+
 
 class UnregisterWorker(Request, tag="UnregisterWorker"):
     """Say that a worker is gone."""
 
     worker_id: Any = None
+
+    def concerns(self, engine: Engine) -> Iterable[Any] | None:
+        return _queues_of(engine, self.worker_id)
 
 
 class Heartbeat(Request, tag="Heartbeat"):
@@ -38,6 +51,9 @@ class Heartbeat(Request, tag="Heartbeat"):
     active_jobs: Any = None
     processed: Any = None
     failed: Any = None
+
+    def concerns(self, engine: Engine) -> Iterable[Any] | None:
+        return _queues_of(engine, self.id)
 
 
 class ListWorkers(Request, tag="ListWorkers"):
@@ -94,12 +110,20 @@ def heartbeat(req: Heartbeat, call: Call) -> Data:
     return Data({"ok": True})
 
 
-@command(Permission.LIST, keeps=False)
+@command(Permission.SUPERUSER, keeps=False)
 def list_workers(req: ListWorkers, call: Call) -> Data:
     """Return the registered workers and their totals."""
     workers = call.engine.workers.listed(call.now)
     listed = [{**shown(w, call), "uptime": float(call.now - w.registered)} for w in workers]
     return Data({"workers": listed, "stats": totals(call.engine.workers, call.now)})
+
+
+def _queues_of(engine: Engine, id: Any) -> Iterable[Any] | None:
+    """Return what a worker says it works on; None is one that does not say it in a list."""
+    worker = engine.workers.get(id)
+    if worker is None:
+        return ()
+    return worker.queues if isinstance(worker.queues, (list, tuple)) else None
 
 
 def totals(registry: Workers, now: int) -> dict[str, int]:

@@ -42,7 +42,10 @@ def about(
     high: float | None = None,
     secret: bool = False,
 ) -> Meta:
-    """Describe a setting: one line of documentation, its unit and its bounds (inclusive)."""
+    """Describe a setting: one line of documentation, its unit and its bounds (inclusive).
+
+    A single secret has no flag, since everybody on the machine can read command lines.
+    """
     return Meta(description=doc, ge=low, le=high, extra={"unit": unit, "secret": secret})
 
 
@@ -66,9 +69,16 @@ class Field:
 
     @property
     def flag(self) -> str:
-        """The command-line option that sets it; a list is given by repeating its singular."""
+        """The command-line option that sets it; a list is given by repeating its singular.
+
+        There is none where ``flagless``.
+        """
         name = self.name.removesuffix("s") if self.many else self.name
         return "--" + name.replace("_", "-")
+
+    @property
+    def flagless(self) -> bool:
+        return self.secret and not self.many
 
     @property
     def many(self) -> bool:
@@ -119,8 +129,8 @@ class Field:
 
     def shown(self, value: object) -> str:
         """The value as text for people; secrets are counted, never shown."""
-        if self.secret and isinstance(value, tuple) and value:
-            return f"({len(value)} hidden)"
+        if self.secret and value:
+            return f"({len(value)} hidden)" if isinstance(value, tuple) else "(hidden)"
         if value is None or value == ():
             return "(none)"
         if isinstance(value, bool):

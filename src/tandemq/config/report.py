@@ -42,7 +42,8 @@ def template() -> str:
 def _lines(field: Field) -> str:
     unit = f" In {UNITS[field.unit]}." if field.unit else ""
     choices = f" One of {', '.join(field.choices)}." if field.choices else ""
-    text = f"{field.doc}{unit}{choices} ({field.flag}, {field.env})"
+    others = field.env if field.flagless else f"{field.flag}, {field.env}"
+    text = f"{field.doc}{unit}{choices} ({others})"
     comment = fill(text, 96, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
     return f"\n{comment}\n# {field.name} = {_toml(field.default)}\n"
 

@@ -18,6 +18,7 @@ LogFormat = Literal["console", "json", "logfmt"]
 
 MIB = 2**20
 MANY = 1_000_000_000
+DEFAULT_SUPERUSER = "vibemq"  # as programs written for that broker expect
 YEAR_S = 365 * 86_400
 YEAR_MS = YEAR_S * 1_000
 
@@ -44,6 +45,21 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     token_file: Annotated[
         str | None, about("File of accepted tokens, one a line; read again on SIGHUP.")
     ] = None
+    superuser: Annotated[
+        str | None, about("Name of the superuser that the first start makes, vibemq if none is.")
+    ] = None
+    superuser_password: Annotated[
+        str | None, about("Password of the superuser that the first start makes.", secret=True)
+    ] = None
+    superuser_password_file: Annotated[
+        str | None, about("File that holds this password; read by the first start only.")
+    ] = None
+    password_hash_bytes: Annotated[
+        int, about("Memory that hashing a password needs.", unit="bytes", low=8_192, high=2**30)
+    ] = 19 * MIB
+    password_hash_rounds: Annotated[
+        int, about("Times that hashing a password goes through it.", low=1, high=1_000)
+    ] = 2
     insecure: Annotated[
         bool, about("Listen beyond this machine although nobody has to authenticate.")
     ] = False
@@ -138,6 +154,15 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.data == "memory"
 
     @property
+    def has_superuser(self) -> bool:
+        """A superuser is asked for: the first start makes it, and nobody gets in unproved."""
+        return bool(self.superuser or self.superuser_password or self.superuser_password_file)
+
+    @property
+    def superuser_name(self) -> str:
+        return self.superuser or DEFAULT_SUPERUSER
+
+    @property
     def on_loopback(self) -> bool:
         """Only this machine can connect; a name other than localhost may be anything."""
         try:
@@ -178,10 +203,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.port == self.http_port != 0:
             text = f"port and http_port must differ, both are {self.port}"
             raise BadSetting(text, "port", "http_port")
-        if not (self.on_loopback or self.tokens or self.insecure):
+        if self.superuser_password and self.superuser_password_file:
+            text = "superuser_password and superuser_password_file: give one of them, not both"
+            raise BadSetting(text, "superuser_password", "superuser_password_file")
+        if not (self.on_loopback or self.tokens or self.has_superuser or self.insecure):
             text = (
                 f"host {self.host!r} lets other machines connect and nobody has to authenticate: "
-                "give a token (--token, --token-file), listen on 127.0.0.1, "
+                "give a token (--token, --token-file) or a superuser (--superuser), "
+                "listen on 127.0.0.1, "
                 "or accept it (--insecure)"
             )
             raise BadSetting(text, "host")
@@ -203,6 +232,31 @@ def tokens_from(path: str) -> tuple[str, ...]:
     if not tokens:
         raise BadSetting(f"token_file {path} holds no token: write one a line", "token_file")
     return tokens
+
+
+def superuser_password(settings: Settings) -> str:
+    """Return the password of the superuser that is to be made, without the file's last line end.
+
+    Raises:
+        BadSetting: there is none, or its file cannot be read.
+    """
+    path, password = settings.superuser_password_file, settings.superuser_password or ""
+    if path is not None:
+        try:
+            password = Path(path).read_bytes().decode("utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            reason = getattr(problem, "strerror", None) or "it is not UTF-8 text"
+            text = f"superuser_password_file {path} cannot be read: {reason}"
+            raise BadSetting(text, "superuser_password_file") from None
+        password = password.removesuffix("\n").removesuffix("\r")
+    if not password:
+        where = "it is empty" if path is not None else "none is given"
+        text = (
+            f"the superuser {settings.superuser_name!r} needs a password, and {where}: name a file "
+            "of it (--superuser-password-file) or set TANDEMQ_SUPERUSER_PASSWORD"
+        )
+        raise BadSetting(text, "superuser", "superuser_password_file")
+    return password
 
 
 FIELDS = fields_of(Settings)

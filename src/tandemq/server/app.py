@@ -63,7 +63,14 @@ async def _main(settings: Settings) -> int:
             async with listening(runtime, certificate) as port:
                 with _reloading(runtime, certificate):
                     kept = _kept(settings, len(runtime.engine.messages))
-                    shown = banner(settings, port, None, certificate is not None, kept)
+                    shown = banner(
+                        settings,
+                        port,
+                        None,
+                        certificate is not None,
+                        kept,
+                        len(runtime.engine.users),
+                    )
                     print(shown, flush=True)
                     await _told_to_stop(runtime, stop)
                     log.info("stopping")
@@ -170,7 +177,7 @@ def _reloading(runtime: Runtime, certificate: ServerCertificate | None) -> Itera
             certificate.reload()
         if path is not None and from_file:
             try:
-                runtime.tokens.replace(tokens_from(path))
+                runtime.accounts.tokens.replace(tokens_from(path))
             except BadSetting as problem:
                 log.error("tokens not reloaded, the old ones stay: %s", problem)
 

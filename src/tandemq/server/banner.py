@@ -16,7 +16,12 @@ SURVIVES = {
 
 
 def banner(
-    settings: Settings, tcp_port: int, http_port: int | None, tls: bool, store_text: str
+    settings: Settings,
+    tcp_port: int,
+    http_port: int | None,
+    tls: bool,
+    store_text: str,
+    users: int = 0,
 ) -> str:
     """The banner; the ports are those that are really open, ``http_port`` None when it is not."""
     pid = os.getpid()
@@ -25,7 +30,7 @@ def banner(
         f"  tcp    {_address(settings.host, tcp_port)}{' with TLS' if tls else ''}",
         f"  store  {store_text}",
         f"  keeps  durability {settings.durability}: {SURVIVES[settings.durability]}",
-        f"  auth   {_authentication(settings)}",
+        f"  auth   {_authentication(settings, users)}",
         f"  stop   Ctrl-C or kill {pid}; a second time stops at once",
     ]
     if http_port is not None:
@@ -33,10 +38,13 @@ def banner(
     return "\n".join(lines)
 
 
-def _authentication(settings: Settings) -> str:
-    count = len(settings.tokens)
-    if count:
-        return f"on, {count} {'token' if count == 1 else 'tokens'}"
+def _authentication(settings: Settings, users: int) -> str:
+    counts = {"token": len(settings.tokens), "user": users}
+    known = [
+        f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items() if count
+    ]
+    if known:
+        return f"on, {', '.join(known)}"
     if settings.on_loopback:
         return "off; only this machine can connect"
     return "off. WARNING: whoever reaches this address may do everything (--token sets one)"

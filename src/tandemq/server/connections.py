@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tandemq.commands.call import Call
 from tandemq.model.errors import Overloaded
-from tandemq.server.guard import Window
+from tandemq.server.guard import Window, origin_of
 from tandemq.wires.bunqueue.session import Session
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_half_frame", "_muted", "backlog", "call", "failed_logins", "id", "limiter", "out",
-        "owed", "runtime", "session", "spared", "stuck", "transport", "trusted", "waiting",
-        "window",
+        "owed", "runtime", "session", "spared", "stuck", "transport", "trusted", "user",
+        "waiting", "window",
     )  # fmt: skip
 
     def __init__(self, runtime: Runtime, id: int) -> None:
@@ -36,7 +36,8 @@ class Connection(asyncio.Protocol):
         self.runtime = runtime
         self.id = id
         self.session = Session(settings.max_frame_bytes)
-        self.trusted = not runtime.tokens.required
+        self.trusted = runtime.accounts.open
+        self.user: str | None = None
         self.failed_logins = 0
         self.call = Call(runtime.engine, runtime, self)
         self.out: list[bytes] = []  # frames to be written at the end of this turn
@@ -93,6 +94,19 @@ class Connection(asyncio.Protocol):
     def busy(self) -> bool:
         """No request may start now: the window is full, or too many answers are not read yet."""
         return self.waiting >= self.window or self.stuck or self.owed > HIGH_WATER
+
+    @property
+    def origin(self) -> str:
+        """What stands for the address of the peer."""
+        return origin_of(self.transport.get_extra_info("peername"))
+
+    def hold(self) -> None:
+        """Start no more requests until ``let_go``: who asks is not known yet."""
+        self.window = 0
+
+    def let_go(self) -> None:
+        """Start requests again; whoever answers the one that was waited for sees to it."""
+        self.window = self.runtime.settings.in_flight
 
     def postpone(self, items: list[Any]) -> None:
         """Keep requests until there is room, and read no further if there are many."""

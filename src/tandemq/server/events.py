@@ -84,6 +84,12 @@ class Observers:
                 del self._watching[queue]
             self._changed()
 
+    def withdraw(self, caller: Any, allowed: Callable[[str], bool]) -> None:
+        """Tell a connection of no more events, if they are of a queue that is not allowed."""
+        queue = self._queue_of.get(caller.id)
+        if queue is not None and not allowed(queue):
+            self.unsubscribe(caller)
+
     def look_on(self, look: Look, queue: str | None = None) -> None:
         """Call ``look`` with every event, or with those of one queue."""
         self._catch_up()

@@ -1,20 +1,28 @@
-"""Who may work here, and how much: tokens, request rates, connections."""
+"""Who may work here, and how much: tokens, permissions, failed logins, request rates."""
 
 from __future__ import annotations
 
 import hmac
 import resource
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING, Any
 
-from tandemq.commands.access import Auth
-from tandemq.commands.table import Request
-from tandemq.model.errors import Overloaded, RateLimited, Unauthenticated
+from tandemq.commands.fields import identifier
+from tandemq.commands.table import BY_REQUEST, Command, Permission, Request
+from tandemq.model.errors import AccessDenied, NotAuthorized, RateLimited, Unauthenticated
 from tandemq.wires.bunqueue.session import Refusal
 
 if TYPE_CHECKING:
+    from tandemq.engine.core import Engine
     from tandemq.server.connections import Connection
+
+SUPERUSERS_ONLY = "Superuser access required."
+
+FAILURES = 20  # failed logins of an address within their span, from which on it is slowed down
+FAILURES_SPAN = 60_000  # ms
+ADDRESSES = 10_000  # whose failures are remembered, those that failed last
 
 
 class Tokens:
@@ -75,19 +83,70 @@ def gate(connection: Connection, item: Request | Refusal, now: int) -> None:
         raise refusal.error
     if connection.limiter is not None and not connection.limiter.admit(now):
         raise RateLimited
-    formed = refusal is None or refusal.formed
-    if formed and not connection.trusted and type(item) is not Auth:
-        raise Unauthenticated
+    if not connection.trusted and (refusal is None or refusal.formed):
+        row = None if isinstance(item, Refusal) else BY_REQUEST.get(type(item))
+        if row is None or row.permission is not Permission.ANYBODY:
+            if connection.user is None:
+                raise Unauthenticated
+            if row is not None:
+                permit(connection.runtime.engine, connection.user, row, item)
     if refusal is not None:
         raise refusal.error
 
 
-def failed_login(connection: Connection, limit: int) -> None:
-    """Count a login that failed; with the last one that is allowed the connection ends.
+def permit(engine: Engine, user: str, row: Command, request: Any) -> None:
+    """Raise what keeps a user who may not do everything from a request, if anything does.
+
+    Every queue that the request concerns has to be granted for the operation of its row. The
+    commands that list queues leave out by themselves what may not be listed.
 
     Raises:
-        Overloaded: it was that one; ``limit`` 0 is none.
+        NotAuthorized
     """
-    connection.failed_logins += 1
-    if limit and connection.failed_logins >= limit:
-        raise Overloaded(f"Too many failed logins ({limit}); connect again")
+    permission = row.permission
+    if permission in (Permission.OPEN, Permission.LIST):
+        return
+    operation = permission.operation
+    queues = None if operation is None else request.concerns(engine)
+    if operation is None or queues is None:
+        raise NotAuthorized(SUPERUSERS_ONLY)
+    for queue in queues:
+        name = queue if isinstance(queue, str) else identifier(queue)  # as commands read it
+        if name is not None and operation not in engine.users.allowed(user, name):
+            raise AccessDenied(operation)
+
+
+class Failures:
+    """Failed logins by address: who fails often is answered slowly."""
+
+    def __init__(self) -> None:
+        self._moments: OrderedDict[str, deque[int]] = OrderedDict()
+
+    def note(self, origin: str, now: int) -> None:
+        """A login from this address has failed at ``now`` (ms)."""
+        if origin not in self._moments and len(self._moments) >= ADDRESSES:
+            self._moments.popitem(last=False)
+        self._moments.setdefault(origin, deque(maxlen=FAILURES)).append(now)
+        self._moments.move_to_end(origin)
+
+    def too_many(self, origin: str, now: int) -> bool:
+        """Whether the newest ``FAILURES`` of an address lie within the span."""
+        moments = self._moments.get(origin)
+        if moments is None or len(moments) < FAILURES:
+            return False
+        return moments[0] > now - FAILURES_SPAN
+
+
+def origin_of(peer: Any) -> str:
+    """Return what stands for the address of a socket's peer, "" for one that has none.
+
+    Whoever has an IPv6 address has all that begin with the same 64 bits.
+    """
+    try:
+        address = ip_address(peer[0] if peer else "")
+    except ValueError:
+        return ""
+    if isinstance(address, IPv6Address):
+        mapped = address.ipv4_mapped
+        return str(mapped) if mapped is not None else address.packed[:8].hex()
+    return str(address)

@@ -22,20 +22,17 @@ from tandemq.config import Settings
 from tandemq.engine import clock, consume, facts, recovery
 from tandemq.engine.core import Engine
 from tandemq.engine.ids import Uuid7
-from tandemq.model.errors import (
-    BadCredentials,
-    StorageFailed,
-    TandemqError,
-)
+from tandemq.model.errors import StorageFailed, TandemqError
 from tandemq.model.message import Message
 from tandemq.model.outcome import Late, Reply
+from tandemq.server.accounts import Accounts
 from tandemq.server.alarm import Alarm
 from tandemq.server.bounds import rules
 from tandemq.server.committer import Committer
 from tandemq.server.connections import HIGH_WATER, Connection
 from tandemq.server.events import TOLD, Observers, Outlet
 from tandemq.server.grants import Grants
-from tandemq.server.guard import Tokens, affordable, failed_login, gate
+from tandemq.server.guard import affordable, gate
 from tandemq.server.meter import Meter, Watch, now_ms
 from tandemq.server.monitor import Monitor
 from tandemq.server.outage import Outage
@@ -57,7 +54,6 @@ class Runtime:
         self.settings = settings
         self.store = store
         self.loop = asyncio.get_running_loop()
-        self.tokens = Tokens(settings.tokens)
         self.connections: dict[int, Connection] = {}
         self.max_connections = affordable(settings.max_connections)
         self._silent: dict[int, Connection] = {}  # have not sent a whole frame yet
@@ -79,6 +75,7 @@ class Runtime:
         self._grants = Grants()
         self._next_id = 0
         self.broken: asyncio.Future[StoreFailed] = self.loop.create_future()
+        self.accounts = Accounts(self)
         self.observers = Observers(self)
         self.monitor = Monitor(self)
 
@@ -88,12 +85,9 @@ class Runtime:
         """Take over what the store holds and begin to commit."""
         store, engine = self.store, self.engine
         if store.persistent:
-            for row in store.load():
-                m = decode(row)
-                recovery.show_last_start(m)
-                engine.admit(m)
-            for key, value in store.load_facts().items():
-                self._restore(key, value)
+            self._load()
+        self.accounts.begin(store)
+        if store.persistent:
             self._committer = Committer(
                 store,
                 self._release,
@@ -107,6 +101,14 @@ class Runtime:
                 log.warning("%d jobs were running when the server ended; they run again", lost)
         self._begin_turn()
 
+    def _load(self) -> None:
+        for row in self.store.load():
+            m = decode(row)
+            recovery.show_last_start(m)
+            self.engine.admit(m)
+        for key, value in self.store.load_facts().items():
+            self._restore(key, value)
+
     def wind_down(self) -> None:
         """Hand out nothing more; what is held may still be settled."""
         self.engine.granting = False
@@ -117,6 +119,7 @@ class Runtime:
         consume.release_all(self.engine, now_ms())
         self.engine.tallies.flush(self.engine)
         self._end_turn()
+        await self.accounts.passwords.close()
         await self.observers.deliveries.close()
         if self._committer is not None and not self.broken.done():
             await self._committer.close()
@@ -153,6 +156,7 @@ class Runtime:
         self._silent.pop(connection.id, None)
         connection.backlog.clear()
         self.engine.workers.disconnected(connection.id)
+        self.accounts.left(connection)
         self.observers.unsubscribe(connection)
         self._touched.pop(connection, None)
         self._begin_turn()
@@ -191,7 +195,7 @@ class Runtime:
             except TandemqError as error:
                 self._say(connection, connection.session.refuse(error, _req(item)))
                 if error.fatal:
-                    self._hang_up(connection)
+                    self.hang_up(connection)
                     return
             except Exception:
                 log.exception("a bug in %s", type(item).__name__)
@@ -204,11 +208,7 @@ class Runtime:
         if row is None or connection.limiter is not None or not connection.trusted:
             gate(connection, request, now)
             assert row is not None, "what is no request was refused"
-        try:
-            reply = row.run(request, connection.call)
-        except BadCredentials:
-            failed_login(connection, self.settings.login_limit)
-            raise
+        reply = row.run(request, connection.call)
         if reply is LATER:
             connection.waiting += 1
             return
@@ -237,11 +237,16 @@ class Runtime:
         connection.out.append(answer)
         self._touched[connection] = None
 
-    def _hang_up(self, connection: Connection) -> None:
+    def hang_up(self, connection: Connection) -> None:
         self._touched.pop(connection, None)
         connection.close()
 
     # -- turns ---------------------------------------------------------------------------------
+
+    def begin(self) -> int:
+        """Begin a turn for what comes from neither a connection nor the clock; return now (ms)."""
+        self._begin_turn()
+        return now_ms()
 
     def _begin_turn(self) -> None:
         """Do what is due, and see to it that this turn has an end."""
@@ -295,6 +300,14 @@ class Runtime:
         if connection.backlog:
             self.loop.call_soon(self.go_on, connection)
 
+    def answer(self, connection: Connection, req: Raw, reply: Any) -> None:
+        """Answer at once a request that had waited; nothing of the answer has to be kept first."""
+        self._begin_turn()
+        connection.waiting -= 1
+        self._say(connection, connection.session.late(Late(connection.id, req, reply))[0])
+        if isinstance(reply, TandemqError) and reply.fatal:
+            self.hang_up(connection)
+
     def _flush(self) -> None:
         touched, self._touched = self._touched, {}
         for connection in touched:
@@ -346,6 +359,7 @@ class Runtime:
         )
         for key in keys | set(outcome.facts):
             self._restore(key, kept.get(key))
+        self.accounts.undone()
         refused = StorageFailed(str(failure))
         self.observers.collected([])  # nothing is told of what is undone
         for connection, answer, req in held:
@@ -368,9 +382,6 @@ class Runtime:
         facts.restore(self.engine, key, value, now_ms() if self._outage else None)
 
     # -- what commands ask of the server (commands.call.Host) ----------------------------------
-
-    def check_token(self, token: str) -> bool:
-        return self.tokens.accepts(token)
 
     def stats(self) -> dict[str, float]:
         return self.meter.stats(self.engine.counters, len(self.connections))
