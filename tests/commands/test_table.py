@@ -96,6 +96,13 @@ def test_a_row_that_takes_an_operation_tells_which_queues_it_concerns(row: Comma
     assert own or {"queue", "id"} & set(row.request.__struct_fields__)
 
 
+def test_other_shapes_of_a_request_concern_the_same_queues() -> None:
+    for shape, row in BY_REQUEST.items():
+        if row.permission.operation is not None and row.permission is not Permission.LIST:
+            own = shape.concerns is not Request.concerns
+            assert own or {"queue", "id"} & set(shape.__struct_fields__), shape
+
+
 FIGURES = {
     "StorageStatus", "Stats", "Metrics", "Prometheus", "WorkerStats", "ListWorkers", "ListQueues",
     "DashboardOverview", "DashboardQueues",

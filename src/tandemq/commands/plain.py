@@ -16,8 +16,16 @@ from msgspec.structs import asdict
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Flowed, Pushed, PushedMany
 from tandemq.commands.push import BATCH_LIMIT, Job, Name, contents, each
-from tandemq.commands.pushf import JOB_LIMIT, Planned, add_flow, kin_draft, planned_draft
-from tandemq.commands.table import ABSENT, Request, variant
+from tandemq.commands.pushf import (
+    JOB_LIMIT,
+    Planned,
+    add_flow,
+    concerned,
+    kin_draft,
+    planned_draft,
+)
+from tandemq.commands.table import ABSENT, Request, queues_of, variant
+from tandemq.engine.core import Engine
 from tandemq.engine.publish import publish_plain
 from tandemq.model.message import Message
 
@@ -59,6 +67,11 @@ class Kin(Struct, forbid_unknown_fields=True, rename="camel", gc=False):
     depends_on: list[str] | None = None
     children_ids: list[str] | None = None
 
+    def touches(self, engine: Engine) -> Iterable[str]:
+        """Return the queues of the jobs it is tied to."""
+        ties = (self.parent_id, *(self.depends_on or ()), *(self.children_ids or ()))
+        return queues_of(engine, ties)
+
 
 class PlainPlanned(Struct, forbid_unknown_fields=True, gc=False):
     """One job of a flow, under an id that is chosen before."""
@@ -75,6 +88,9 @@ class PlainFlow(Request, tag="PUSHF", forbid_unknown_fields=True):
 
     def opaque(self) -> Iterable[Raw]:
         return [job.input.data for job in self.jobs]
+
+    def concerns(self, engine: Engine) -> Iterable[str]:
+        return concerned(engine, self.jobs)
 
 
 @variant

@@ -63,9 +63,7 @@ class PushFlow(Request, tag="PUSHF", kw_only=True):
         return [job.input.data for job in self.jobs]
 
     def concerns(self, engine: Engine) -> Iterable[str]:
-        taken = queues_of(engine, [job.id for job in self.jobs])
-        touched = (job.input.touches(engine) for job in self.jobs)
-        return chain((job.queue for job in self.jobs), taken, *touched)
+        return concerned(engine, self.jobs)
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> PushFlow:
@@ -77,6 +75,12 @@ class PushFlow(Request, tag="PUSHF", kw_only=True):
         jobs = [_read_planned(job, seen) for job in listed]
         req, policy = fields.get("reqId", ABSENT), fields.get("onChildFailure")
         return cls(jobs=jobs, on_child_failure=policy, req_id=req)
+
+
+def concerned(engine: Engine, jobs: Sequence[Any]) -> Iterable[str]:
+    """Return the queues of planned jobs, of whoever has their ids already, and of their ties."""
+    taken = queues_of(engine, [job.id for job in jobs])
+    return chain((job.queue for job in jobs), taken, *(job.input.touches(engine) for job in jobs))
 
 
 @command(Permission.PUBLISH, bulk=True)
