@@ -252,9 +252,10 @@ class Engine:
         """
         run = m.run
         if run is None:
-            run = m.run = Run()
-        run.started = run.heartbeat = now
-        run.retired = None
+            m.run = Run(now, 0, now)
+        else:
+            run.started = run.heartbeat = now
+            run.retired = None
         m.leases += 1
         self.counters.pulled += 1
         q = self.queues[m.queue]
