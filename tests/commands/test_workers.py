@@ -162,9 +162,37 @@ def test_odd_names_never_spoil_the_list(desk: Desk, odd: bytes) -> None:
     assert workers(desk)["stats"]["total"] == 1
 
 
-def test_the_registry_is_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LIMIT", 2)
+LONG = "x" * (module.TEXT_LENGTH + 1)
+BOMB = [[] for _ in range(2_000)]  # a byte each on the wire, a hundred in memory
+
+
+@pytest.mark.parametrize("field", ["name", "workerId", "hostname"])
+@pytest.mark.parametrize("value", [LONG, BOMB, {"x": BOMB}, {LONG * 200: 1}])
+def test_what_a_worker_says_of_itself_is_short(desk: Desk, field: str, value: Any) -> None:
+    said = {"name": "w", "workerId": "id", field: "x" * module.TEXT_LENGTH}
+    register(desk, **said)
+    words = desk.refused("RegisterWorker", **{**said, field: value})
+    assert words == f"{field} must be a text of at most 256 characters"
+    assert workers(desk)["stats"]["total"] == 1
+
+
+@pytest.mark.parametrize(
+    "queues", [["q"] * 1_001, ["q", LONG], LONG, BOMB[:900], {"x": BOMB}, [BOMB], [{LONG * 200: 1}]]
+)
+def test_a_worker_has_so_many_queues_and_their_names_are_short(desk: Desk, queues: Any) -> None:
+    shown = register(desk, queues=["x" * module.TEXT_LENGTH] * module.QUEUES)
+    assert len(shown["queues"]) == module.QUEUES
+    words = desk.refused("RegisterWorker", queues=queues)
+    assert words == "queues must be at most 1000 names of at most 256 characters"
+
+
+def test_the_registry_is_bounded(desk: Desk) -> None:
+    desk.engine.workers.room = 2_700
     for id in ("a", "b", "a"):
         register(desk, workerId=id)
     words = desk.refused("RegisterWorker", workerId="c")
-    assert words == "There are 2 workers already; unregister some first"
+    assert words == "There is no room for more than 2 such workers; unregister some first"
+    assert desk.refused("RegisterWorker", workerId="a", hostname="h" * 250) == words
+    desk.later(90_001)
+    register(desk, workerId="c")
+    assert [w["id"] for w in workers(desk)["workers"]] == ["c"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tandemq.engine.workers import ACTIVE, STALE, Worker, Workers
+from tandemq.engine.workers import ACTIVE, BARE, STALE, Worker, Workers, weight
+from tandemq.model.errors import BadRequest
 
 
 def worker(id: str = "w", conn: int | None = 1, seen: int = 0, **figures) -> Worker:
@@ -85,3 +88,62 @@ def test_the_workers_of_a_connection_are_those_it_registered() -> None:
         workers.register(Worker(id, "w", ["q"], 1, "h", 1, conn, registered=0, seen=0))
     assert [w.id for w in workers.of(1)] == ["a"]
     assert workers.of(None) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "least"),
+    [
+        (None, 0),
+        ("x" * 1_000, 1_000),
+        (b"x" * 1_000, 1_000),
+        ([[]] * 100, 5_600),  # of an empty list
+        ({str(n): (1, 2) for n in range(100)}, 5_600),
+        ([{"a": ["x" * 500]}, ["y" * 500]], 1_000),
+    ],
+)
+def test_values_weigh_at_least_what_they_take(value: Any, least: int) -> None:
+    assert least <= weight(value) < 10 * least + 100
+
+
+def test_the_deepest_value_is_weighed() -> None:
+    value: Any = None
+    for _ in range(100_000):
+        value = [value]
+    assert weight(value) > 100_000
+
+
+def test_there_is_room_for_so_many_bytes_of_workers() -> None:
+    workers = Workers(timeout=100, room=4 * BARE)
+    workers.register(worker("a", queues=["x" * 500]))
+    workers.register(worker("b"))
+    taken = workers.size_bytes
+    assert 2 * BARE + 500 < taken < 4 * BARE
+    for refused in (worker("c"), worker("b", queues=["x" * 1_500])):
+        with pytest.raises(BadRequest, match="no room for more than 2 such workers"):
+            workers.register(refused)
+    assert workers.size_bytes == taken
+    workers.register(worker("b", queues=["x" * 700], seen=1))
+    assert taken + 600 < workers.size_bytes < 4 * BARE
+
+
+def test_workers_that_are_silent_for_too_long_make_room() -> None:
+    workers = Workers(timeout=100, room=3 * BARE)
+    workers.register(worker("a"))
+    workers.register(worker("b", seen=1))
+    with pytest.raises(BadRequest):
+        workers.register(worker("c", seen=300))
+    workers.register(worker("c", seen=301))
+    assert [w.id for w in workers.listed(301)] == ["b", "c"]
+
+
+def test_the_room_of_workers_that_are_gone_is_free() -> None:
+    workers = Workers()
+    for n in range(6):
+        workers.register(worker(str(n), conn=n % 3, seen=n // 5 * 1_000_000))
+        workers.register(worker(str(n), conn=(n + 1) % 3, seen=n // 5 * 1_000_000))
+    workers.disconnected(1)
+    assert workers.unregister("1")
+    assert [w.id for w in workers.listed(1_000_000)] == ["5"]
+    assert workers.of(0)[0].id == "5"
+    workers.disconnected(0)
+    assert (len(workers), workers.size_bytes, workers._of) == (0, 0, {})

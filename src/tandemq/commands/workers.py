@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Data
 from tandemq.commands.table import Permission, Request, command
-from tandemq.engine.workers import ACTIVE, Worker, Workers
+from tandemq.engine.workers import ACTIVE, Worker, Workers, weight
 from tandemq.model.errors import BadRequest, NotFound
 
 if TYPE_CHECKING:
     from tandemq.engine.core import Engine
 
-LIMIT = 100_000  # workers; a client could otherwise fill the memory with made-up ones
+TEXT_LENGTH = 256  # characters of a worker's id, name and host, and of each of its queues
+QUEUES = 1_000  # names of queues that a worker may work on
+ODD_WEIGHT = 32 << 10  # bytes of memory of names that are no text: nobody checks what they are
 
 
 class RegisterWorker(Request, tag="RegisterWorker"):
@@ -64,16 +66,13 @@ class ListWorkers(Request, tag="ListWorkers"):
 def register_worker(req: RegisterWorker, call: Call) -> Data:
     """Add a worker to the registry, or update the one with this id."""
     now, started = call.now, check.whole(req.started_at)
-    workers = call.engine.workers
-    if len(workers) >= LIMIT and workers.get(req.worker_id) is None:
-        raise BadRequest(f"There are {LIMIT} workers already; unregister some first")
-    worker = workers.register(
+    worker = call.engine.workers.register(
         Worker(
-            id=check.text(req.worker_id) or call.engine.new_id(now),
-            name=req.name,
-            queues=req.queues,
+            id=check.text(_short(req.worker_id, "workerId")) or call.engine.new_id(now),
+            name=_short(req.name, "name"),
+            queues=_queues(req.queues),
             concurrency=check.whole(req.concurrency) or 1,
-            hostname=check.text(req.hostname) or "unknown",
+            hostname=check.text(_short(req.hostname, "hostname")) or "unknown",
             pid=check.whole(req.pid) or 0,
             conn=call.caller.id,
             registered=now if started is None else started,
@@ -124,6 +123,27 @@ def _queues_of(engine: Engine, id: Any) -> Iterable[Any] | None:
     if worker is None:
         return ()
     return worker.queues if isinstance(worker.queues, (list, tuple)) else None
+
+
+def _short(value: Any, field: str) -> Any:
+    """Take what nobody checks but for its size."""
+    if _long(value) or weight(value) > ODD_WEIGHT:
+        raise BadRequest(f"{field} must be a text of at most {TEXT_LENGTH} characters")
+    return value
+
+
+def _queues(value: Any) -> Any:
+    """Take the queues of a worker, which nobody checks but for their size."""
+    listed = value if isinstance(value, list) else [value]
+    odd = [name for name in listed if not isinstance(name, str)]
+    if len(listed) > QUEUES or any(map(_long, listed)) or weight(odd) > ODD_WEIGHT:
+        text = f"queues must be at most {QUEUES} names of at most {TEXT_LENGTH} characters"
+        raise BadRequest(text)
+    return value
+
+
+def _long(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > TEXT_LENGTH
 
 
 def totals(registry: Workers, now: int) -> dict[str, int]:

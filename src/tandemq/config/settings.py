@@ -110,6 +110,15 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         int,
         about("Silence after which a worker counts as gone.", unit="ms", low=1, high=YEAR_MS),
     ] = 30_000
+    max_worker_bytes: Annotated[
+        int,
+        about(
+            "Memory for what workers say of themselves; a usual one takes 1.3 KiB.",
+            unit="bytes",
+            low=1_024,
+            high=2**40,
+        ),
+    ] = 16 * MIB
     webhook_allow: Annotated[
         tuple[str, ...], about("Private networks that webhooks may reach, like 10.1.0.0/16.")
     ] = ()

@@ -67,7 +67,7 @@ class Engine:
         self.leased_by: dict[int, dict[int, Message]] = {}  # connection -> what dies with it
         self.waiting: dict[int, dict[Consumer, None]] = {}  # connection -> its pulls
         self.logs = Logs()
-        self.workers = Workers()
+        self.workers = Workers(self.rules.worker_timeout, self.rules.worker_bytes)
         self.timers = Timers()
         self.schedules: dict[str, Schedule] = {}
         self.counters = Counters()

@@ -26,6 +26,8 @@ class Rules(Struct, frozen=True):
     keep_ids: int = 50_000  # of completed messages that are not kept, for those that depend on them
     retention: int = 0  # ms; 0: no limit of age
     done_progress: float | None = None  # what a completed message reports; None: its last value
+    worker_timeout: int = 30_000  # ms of silence after which a worker is stale
+    worker_bytes: int = 16 << 20  # that all registered workers may take
 
 
 class Finished:

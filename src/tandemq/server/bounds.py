@@ -7,7 +7,7 @@ from tandemq.engine.finished import Rules
 
 
 def rules(settings: Settings, *, persistent: bool) -> Rules:
-    """Return how much of what has ended is kept, and how it is shown."""
+    """Return how much is kept of what is not work to be done, and how it is shown."""
     keep = settings.max_completed
     return Rules(
         keep_results=keep,
@@ -15,4 +15,6 @@ def rules(settings: Settings, *, persistent: bool) -> Rules:
         keep_ids=keep,
         retention=settings.completed_retention,
         done_progress=100 if persistent else None,
+        worker_timeout=settings.worker_timeout_ms,
+        worker_bytes=settings.max_worker_bytes,
     )

@@ -64,7 +64,6 @@ class Runtime:
             uniform=random.random,
             rules=rules(settings, persistent=store.persistent),
         )
-        self.engine.workers.timeout = settings.worker_timeout_ms
         self._patient = store.persistent and settings.durability != "buffered"
         self._committer: Committer | None = None
         self._outage = Outage(self._probe)
