@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.commands.desk import Desk
 
 from tandemq.commands.states import NAMES, STATES, in_state, name_of, states_of
+from tandemq.engine.queue import Queue
 from tandemq.model.message import Message, State
 
 PUBLIC = ["waiting", "prioritized", "delayed", "active", "completed", "failed", "paused"]
@@ -75,3 +76,23 @@ def test_counts_add_up_however_a_queue_is_seen() -> None:
     assert sum(states_of(q).values()) == 4
     desk.do("Pause", queue="q")
     assert states_of(q)["paused"] == sum(states_of(q).values()) == 4
+
+
+@pytest.mark.parametrize(
+    "names", [["waiting"], ["prioritized"], ["waiting", "delayed"], ["active"]]
+)
+def test_a_page_beyond_the_last_job_looks_at_none(
+    names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk()
+    for priority in (0, 0, 0, 1, 1):
+        desk.push(priority=priority)
+    desk.push(delay=5)
+    q = desk.engine.queues["q"]
+    found = in_state(desk.engine, q, names, 0, 100, False)
+    for n, m in enumerate(found):
+        assert in_state(desk.engine, q, names, n, 1, False) == [m]
+    monkeypatch.setattr(Queue, "within", None)
+    for offset in (len(found), len(found) + 1, 10**9):
+        assert in_state(desk.engine, q, names, offset, 100, False) == []
+    assert in_state(desk.engine, q, names, 0, 0, False) == []

@@ -9,6 +9,7 @@ from tests.engine.making import NOW, hold, make_engine, put, token_of
 
 from tandemq.engine import inspect, settle
 from tandemq.engine.core import Engine
+from tandemq.engine.queue import Queue
 from tandemq.model.message import State
 
 READY, DELAYED, LEASED, DONE, DEAD = (
@@ -59,6 +60,14 @@ def test_a_page_begins_and_ends_where_it_should(engine) -> None:
     assert ids(engine, *State, offset=7, limit=5) == "h"
     assert ids(engine, *State, offset=8) == ids(engine, *State, limit=0) == ""
     assert ids(engine, *State, limit=-1) == ""
+
+
+@pytest.mark.parametrize("states", [(READY,), (READY, DELAYED), tuple(State), ()])
+def test_a_page_beyond_the_last_message_looks_at_none(engine, states, monkeypatch) -> None:
+    size = len(ids(engine, *states))
+    monkeypatch.setattr(Queue, "within", None)
+    for offset in (size, size + 1, 10**9):
+        assert ids(engine, *states, offset=offset) == ""
 
 
 @given(st.integers(0, 10), st.integers(0, 10))

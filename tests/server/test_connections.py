@@ -237,7 +237,7 @@ async def test_a_connection_that_is_held_starts_nothing_until_it_is_let_go() -> 
         assert not peer.has(sent[0])
         peer.connection.let_go()
         assert peer.connection.window == 7
-        server.go_on(peer.connection)
+        server.turns.resume(peer.connection)
         for req in sent:
             assert (await peer.answer(req))["ok"]
 
@@ -252,7 +252,8 @@ async def test_a_connection_that_is_held_does_not_pile_up_what_it_is_sent() -> N
         assert not peer.transport.reading
         assert len(peer.connection.backlog) < 1_100
         peer.connection.let_go()
-        server.go_on(peer.connection)
+        server.turns.resume(peer.connection)
+        await turns()
         assert peer.transport.reading
 
 

@@ -69,9 +69,13 @@ def in_state(
     states = [*whole, State.READY]
     if ready == "all":
         return inspect.page(engine, q.name, states, offset, limit, descending)
+    start = max(0, offset)
+    named = q.prioritized if ready == "prioritized" else len(q.ready) - q.prioritized
+    if limit <= 0 or start >= named + sum(q.counts[state] for state in whole):
+        return []
     everything = inspect.in_order(q, states, descending)
     hits = (m for m in everything if m.state is not State.READY or name_of(m) == ready)
-    return list(islice(hits, max(0, offset), max(0, offset) + max(0, limit)))
+    return list(islice(hits, start, start + limit))
 
 
 def _ready_wanted(q: Queue, wanted: set[str]) -> str | None:

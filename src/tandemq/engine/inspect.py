@@ -42,9 +42,9 @@ def page(
     state, which needs no sorting: a page near the start is found at once however many there are.
     """
     q = engine.queues.get(queue)
-    if q is None or limit <= 0:
-        return []
     start = max(0, offset)
+    if q is None or limit <= 0 or start >= sum(q.counts[state] for state in states):
+        return []
     return list(islice(in_order(q, states, descending), start, start + limit))
 
 

@@ -59,8 +59,8 @@ class Connection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=HIGH_WATER)
         if (peer := transport.get_extra_info("socket")) is not None:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # half-open peers (seed)
-        if not self.runtime.opened(self):
-            limit = self.runtime.settings.max_connections
+        if not self.runtime.crowd.enter(self):
+            limit = self.runtime.crowd.most
             error = Overloaded(f"Too many connections (max {limit}); try again later")
             self.transport.write(self.session.refuse(error))
             self.transport.close()
@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self.stuck = False
         self._listen()
-        self.runtime.go_on(self)
+        self.runtime.turns.resume(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._unwatch()

@@ -39,22 +39,25 @@ class Meter:
     """Cheap measurements: two clock readings a turn."""
 
     def __init__(self) -> None:
-        self._started = self._began = time.perf_counter()
+        self.clock = time.perf_counter  # s
+        self._started = self._began = self.clock()
         self._longest = 0.0
         self.durations = Durations()
         self._rates = Rates(self._started)
 
-    def turn_began(self) -> None:
-        self._began = time.perf_counter()
+    def turn_began(self) -> float:
+        """Return the moment, in s of the clock."""
+        self._began = self.clock()
+        return self._began
 
     def turn_ended(self, counters: Counters) -> None:
-        took = time.perf_counter() - self._began
+        took = self.clock() - self._began
         self._longest = max(self._longest, took)
         self.durations.turn_took(took, counters)
 
     def stats(self, counters: Counters, connections: int) -> dict[str, float]:
         """Return uptime in s, rates a second since the last look, the longest turn in ms."""
-        now = time.perf_counter()
+        now = self.clock()
         rates = self._rates.at(now, counters)
         longest, self._longest = self._longest, 0.0
         return {

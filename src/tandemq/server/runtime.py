@@ -30,12 +30,14 @@ from tandemq.server.alarm import Alarm
 from tandemq.server.bounds import rules
 from tandemq.server.committer import Committer
 from tandemq.server.connections import HIGH_WATER, Connection
+from tandemq.server.crowd import Crowd
 from tandemq.server.events import TOLD, Observers, Outlet
 from tandemq.server.grants import Grants
-from tandemq.server.guard import affordable, gate
+from tandemq.server.guard import gate
 from tandemq.server.meter import Meter, Watch, now_ms
 from tandemq.server.monitor import Monitor
 from tandemq.server.outage import Outage
+from tandemq.server.turns import SLICE, Turns
 from tandemq.stores.base import Store, StoreFailed
 from tandemq.stores.rows import decode
 from tandemq.wires.bunqueue.session import Refusal
@@ -54,10 +56,11 @@ class Runtime:
         self.settings = settings
         self.store = store
         self.loop = asyncio.get_running_loop()
-        self.connections: dict[int, Connection] = {}
-        self.max_connections = affordable(settings.max_connections)
-        self._silent: dict[int, Connection] = {}  # have not sent a whole frame yet
+        self.crowd = Crowd(settings)
+        self.connections, self._silent = self.crowd.open, self.crowd.silent
+        self.next_id = self.crowd.next_id
         self.meter = Meter()
+        self.turns = Turns(self.loop, self.meter, self._go_on)
         self._watch = Watch(now_ms())
         self.engine = Engine(
             new_id=Uuid7(os.urandom).__call__,  # a method is called sooner than an object
@@ -70,9 +73,9 @@ class Runtime:
         self._held: list[Answer] = []
         self._touched: dict[Connection, None] = {}
         self._turning = False
+        self._turn_ends = 0.0  # s of the meter's clock
         self._alarm = Alarm(self.engine, self._begin_turn)
         self._grants = Grants()
-        self._next_id = 0
         self.broken: asyncio.Future[StoreFailed] = self.loop.create_future()
         self.accounts = Accounts(self)
         self.observers = Observers(self)
@@ -134,25 +137,10 @@ class Runtime:
 
     # -- from connections ----------------------------------------------------------------------
 
-    def next_id(self) -> int:
-        self._next_id += 1
-        return self._next_id
-
-    def opened(self, connection: Connection) -> bool:
-        """Take in a connection; False when there are too many."""
-        if len(self.connections) >= self.max_connections:
-            if not self._silent:
-                return False
-            silent = self._silent.pop(next(iter(self._silent)))  # aborted once: many may come now
-            silent.transport.abort()  # nobody misses it
-        self.connections[connection.id] = self._silent[connection.id] = connection
-        return True
-
     def lost(self, connection: Connection) -> None:
         """A connection is gone, and with it what it waited for and held."""
-        if self.connections.pop(connection.id, None) is None:
+        if not self.crowd.leave(connection):
             return
-        self._silent.pop(connection.id, None)
         connection.backlog.clear()
         self.engine.workers.disconnected(connection.id)
         self.accounts.left(connection)
@@ -168,19 +156,21 @@ class Runtime:
         if connection.backlog or connection.busy:
             connection.postpone(items)
             return
-        self._run_all(connection, items)
+        self._run_all(connection, items, self._turn_ends)
 
-    def go_on(self, connection: Connection) -> None:
-        """Run what was postponed, as far as there is room now."""
-        if connection.backlog and not connection.busy:
-            self._begin_turn()
-            items = list(connection.backlog)
-            connection.backlog.clear()
-            self._run_all(connection, items)
-            connection.heard()
+    def _go_on(self, connection: Connection, ends: float) -> None:
+        """Run what was postponed, as far as there is room and time now."""
+        self._begin_turn()
+        items = list(connection.backlog)
+        connection.backlog.clear()
+        self._run_all(connection, items, ends, 1)
+        connection.heard()
 
-    def _run_all(self, connection: Connection, items: list[Any]) -> None:
-        call = connection.call
+    def _run_all(
+        self, connection: Connection, items: list[Any], ends: float, every: int = 4
+    ) -> None:
+        """Run requests until a moment of the clock, which is read once in ``every`` requests."""
+        call, clock = connection.call, self.meter.clock
         call.now = now = now_ms()
         for i, item in enumerate(items):
             if connection.waiting >= connection.window or connection.owed > HIGH_WATER:
@@ -189,6 +179,10 @@ class Runtime:
                 if connection.busy:
                     connection.postpone(items[i:])
                     return
+            if i % every == 0 and i and clock() > ends:
+                connection.postpone(items[i:])
+                self.turns.resume(connection)
+                return
             try:
                 self._run(connection, item, now)
             except TandemqError as error:
@@ -252,7 +246,7 @@ class Runtime:
         if self._turning:
             return
         self._turning = True
-        self.meter.turn_began()
+        self._turn_ends = self.meter.turn_began() + SLICE
         self.loop.call_soon(self._end_turn)
         now = now_ms()
         if (step := self._watch.step(now)) is not None:
@@ -297,7 +291,7 @@ class Runtime:
         else:
             self._say(connection, answer)
         if connection.backlog:
-            self.loop.call_soon(self.go_on, connection)
+            self.turns.resume(connection)
 
     def answer(self, connection: Connection, req: Raw, reply: Any) -> None:
         """Answer at once a request that had waited; nothing of the answer has to be kept first."""
@@ -312,7 +306,7 @@ class Runtime:
         for connection in touched:
             connection.flush()
             if connection.backlog:
-                self.loop.call_soon(self.go_on, connection)
+                self.turns.resume(connection)
 
     # -- commits -------------------------------------------------------------------------------
 
