@@ -13,6 +13,7 @@ from tandemq.engine.core import Engine
 from tandemq.engine.recovery import roll_back
 from tandemq.model.errors import BadRequest
 from tandemq.model.message import Links, Message, Options, State
+from tandemq.model.policy import ERROR_LENGTH, TOLD_LENGTH
 from tandemq.stores.base import Row
 from tandemq.stores.rows import decode, encode_head
 
@@ -188,6 +189,51 @@ def test_a_parent_fails_with_its_child_and_the_siblings_go_on() -> None:
     assert parent.run.history == []
     told = [(e.type, e.fields) for e in engine.take().events if e.id == "parent"]
     assert told[-1] == ("failed", {"error": parent.run.error, "data": parent.body})
+
+
+def line(engine: Engine, depth: int, top: str = "fail") -> list[Message]:
+    """Messages that die of each other, the first one last."""
+    ids = [f"m{n}" for n in range(depth)]
+    made = [put(engine, ids[0], queue="q", max_attempts=1)]
+    for n, id in enumerate(ids[1:], 1):
+        m = publish.draft("p", "job", data(), NOW, id=id)
+        m.links = Links(children=(ids[n - 1],), depends_on=(ids[n - 1],))
+        made.append(publish.publish(engine, m, NOW))
+    for n, m in enumerate(made[:-1]):
+        m.links = m.links or Links()
+        m.links.parent, m.links.cascade = ids[n + 1], True
+        m.links.on_failure = top if n == depth - 2 else "fail"
+    return made
+
+
+def test_those_further_up_are_told_how_it_began() -> None:
+    engine = make_engine()
+    made = line(engine, 6)
+    fail(engine)
+    assert [m.run and m.run.error for m in made] == [
+        "broke",
+        "Child job m0 failed: broke",
+        "Child job m1 failed: Child job m0 failed: broke",
+        "Child job m2 failed: Child job m0 failed: broke",
+        "Child job m3 failed: Child job m0 failed: broke",
+        "Child job m4 failed: Child job m0 failed: broke",
+    ]
+
+
+@pytest.mark.parametrize("top", flows.POLICIES)
+def test_a_long_line_of_deaths_is_told_shortly(top: str) -> None:
+    engine = make_engine()
+    made = line(engine, 200, top)
+    fail(engine, "x" * 1_000_000)
+    texts = [m.run.error for m in made if m.run is not None and m.run.error is not None]
+    assert len(texts) == (200 if top == "fail" else 199)
+    assert len(texts[0]) < ERROR_LENGTH + 100
+    assert texts[1] == f"Child job m0 failed: {texts[0]}"[:ERROR_LENGTH] + " ... (cut)"
+    assert all(len(text) < TOLD_LENGTH + 100 for text in texts[2:])
+    links = made[-1].links
+    assert links is not None
+    assert all(len(text) < TOLD_LENGTH + 100 for text in (links.failures | links.ignored).values())
+    assert len(links.failures | links.ignored) == (top in ("continue", "ignore"))
 
 
 def test_a_child_that_is_removed_when_it_fails_tells_its_parent_all_the_same() -> None:

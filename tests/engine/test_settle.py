@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.engine.making import NOW, answers, hold, make_engine, put, ready, token_of, wait, where
 
-from tandemq.engine import settle
+from tandemq.engine import deadletters, groups, settle
+from tandemq.engine.core import Engine
 from tandemq.engine.settle import Claim
 from tandemq.model.errors import NotLeased, TokenRequired, WrongToken
 from tandemq.model.message import Message, State, Step
-from tandemq.model.policy import HISTORY
+from tandemq.model.policy import ERROR_LENGTH, HISTORY, TOLD_LENGTH, TRIES
+from tandemq.stores.rows import encode_head
 
 DELAYED, READY, LEASED, DONE, DEAD, GONE = (
     State.DELAYED,
@@ -206,6 +208,29 @@ def test_no_stack_is_longer_than_a_hundred_lines(limit: int, lines: int) -> None
     settle.fail(engine, "m", token, NOW, stack=[f"at {n}" for n in range(500)])
     assert m.run is not None
     assert len(m.run.stack or ()) == lines
+
+
+def end_badly(engine: Engine, m: Message, way: str, error: str) -> None:
+    """Let a message end an attempt with an error, and be there again."""
+    hold(engine)
+    if way == "retryAfter":
+        groups.hold_back(engine, m.id, token_of(m), 0, NOW, error)
+        return
+    settle.fail(engine, m.id, token_of(m), NOW, error=error, unrecoverable=way == "unrecoverable")
+    if m.state is DEAD:
+        deadletters.retry(engine, m, NOW)
+
+
+@pytest.mark.parametrize("way", ["failure", "unrecoverable", "retryAfter"])
+@pytest.mark.parametrize("times", [1, 200])
+def test_long_errors_never_make_a_message_large(way: str, times: int) -> None:
+    engine = make_engine()
+    m = put(engine, "m", backoff=0, max_attempts=100)
+    for _ in range(times):
+        end_badly(engine, m, way, "x" * 1_000_000)
+    assert m.run is not None
+    assert m.run.error == "x" * ERROR_LENGTH + " ... (cut)"
+    assert len(encode_head(m)) < ERROR_LENGTH + (HISTORY + TRIES) * (TOLD_LENGTH + 100) + 1_000
 
 
 def test_the_timeline_tells_of_every_run_that_ended_without_success() -> None:

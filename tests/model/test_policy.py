@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from tandemq.model.message import Lease, Message, Options, Run, State
 from tandemq.model.policy import (
     BACKOFF_CAP,
+    ERROR_LENGTH,
     INTERRUPTIONS,
     LEASE_GRACE,
     NO_STALL,
     STALL_SWEEP,
     Stall,
     backoff,
+    cut,
     deadline,
     expires,
     lease_ends_at,
@@ -41,6 +43,21 @@ def message(state=READY, *, created=NOW, due=NOW, lease=None, run=None, **option
 def leased(token: str | None = "t", until: int = NOW + 30_000, beat: int = 0, **options) -> Message:
     run = Run(started=NOW, heartbeat=NOW + beat)
     return message(LEASED, lease=Lease(token, until, 30_000, 1), run=run, **options)
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [0, 1, ERROR_LENGTH])
+def test_an_error_is_kept_as_it_is(length: int) -> None:
+    assert cut("x" * length) == "x" * length
+
+
+def test_a_longer_one_is_cut_and_says_so() -> None:
+    assert cut("abcdef", 4) == "abcd ... (cut)"
+    long = cut("x" * (ERROR_LENGTH + 1))
+    assert long == "x" * ERROR_LENGTH + " ... (cut)"
+    assert cut(long) == long
 
 
 # -- back-off (semantics 4) ------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tandemq.engine.publish import publish
 from tandemq.engine.queue import Queue, Tallied, cause_of
 from tandemq.engine.timeline import add_steps
 from tandemq.model.message import Message, Options, Run, State, Step, Try
-from tandemq.model.policy import TRIES, Burial
+from tandemq.model.policy import TOLD_LENGTH, TRIES, Burial, cut
 
 READY, LEASED, DONE, DEAD = State.READY, State.LEASED, State.DONE, State.DEAD
 SLICE = 2_000  # letters forgotten in one go
@@ -67,6 +67,8 @@ def run_of(m: Message) -> Run:
 
 def remember_try(run: Run, tried: Try) -> None:
     """Keep a failed attempt that another one follows."""
+    if tried.error is not None:
+        tried = tried._replace(error=cut(tried.error, TOLD_LENGTH))
     run.tries.append(tried)
     del run.tries[:-TRIES]
 

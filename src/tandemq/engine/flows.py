@@ -17,6 +17,7 @@ from tandemq.engine.timeline import add_steps, run_for
 from tandemq.model import family
 from tandemq.model.errors import BadRequest
 from tandemq.model.message import WAITING, Links, Message, State, Step
+from tandemq.model.policy import TOLD_LENGTH, cut
 
 PARKED, DELAYED, READY, DONE, DEAD, GONE = (
     State.PARKED,
@@ -80,27 +81,33 @@ def settle(engine: Engine, m: Message, now: int, *, well: bool, parent_told: boo
         return []
     dead: list[Message] = []
     child: Message | None = m
+    error = _error_of(m)
     while child is not None:
-        parent = _fail(engine, child, now)
+        parent = _fail(engine, child, error, now)
         if parent is not None:
             dead.append(parent)
+            # Those further up are told of the first death, not of the whole line of them.
+            error = cut(_error_of(dead[0]), TOLD_LENGTH)
         # Only with the option does the failure of a parent concern the parent's own parent.
         child = parent if child.links is not None and child.links.cascade else None
     return dead
 
 
-def _fail(engine: Engine, child: Message, now: int) -> Message | None:
-    """Do to the parent what the failed child's policy says; return the parent if it died."""
+def _fail(engine: Engine, child: Message, error: str, now: int) -> Message | None:
+    """Do to the parent what the failed child's policy says; return the parent if it died.
+
+    ``error`` is what began it all.
+    """
     links = child.links
     parent = engine.messages.get(links.parent) if links is not None and links.parent else None
     if links is None or parent is None or parent.state is not PARKED or parent.links is None:
         return None
     if child.id not in parent.links.open:
         return None
-    error = _error_of(child)
     if links.on_failure == FAIL:
-        _bury(engine, parent, f"Child job {child.id} failed: {error}", now)
+        _bury(engine, parent, cut(f"Child job {child.id} failed: {error}"), now)
         return parent
+    error = cut(_error_of(child), TOLD_LENGTH)
     if links.on_failure == CONTINUE:
         parent.links.failures[f"{child.queue}:{child.id}"] = error
         engine.dependents.drop(parent)

@@ -15,7 +15,7 @@ from tandemq.engine.lane import NO_GROUP, NO_RULE, GroupRule
 from tandemq.engine.queue import Queue
 from tandemq.engine.timeline import end_run
 from tandemq.model.message import Message, State
-from tandemq.model.policy import lease_of
+from tandemq.model.policy import cut, lease_of
 
 READY = State.READY
 
@@ -152,6 +152,6 @@ def hold_back(
 def _give_back(engine: Engine, m: Message, error: str | None) -> None:
     run, _ = lease_of(m)
     end_run(run)
-    run.error = error if error is not None else run.error
+    run.error = run.error if error is None else cut(error)
     run.started = 0
     engine.shift(m, "release", READY)

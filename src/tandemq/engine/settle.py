@@ -16,10 +16,11 @@ from tandemq.engine.timeline import end_run
 from tandemq.model.errors import NotLeased, TokenRequired, WrongToken
 from tandemq.model.message import Message, Run, State, Step, Try
 from tandemq.model.policy import (
-    ERROR_LENGTH,
     LINE_LENGTH,
     STACK_LINES,
+    TOLD_LENGTH,
     backoff,
+    cut,
     lease_ends_at,
     lease_of,
     most_stalls,
@@ -140,8 +141,8 @@ def fail(
         return False
     run = m.run
     assert run is not None, "a leased message has run"
-    if error is not None and len(error) > ERROR_LENGTH:
-        error = error[:ERROR_LENGTH] + " ... (cut)"
+    if error is not None:
+        error = cut(error)
     lines = [line[:LINE_LENGTH].strip() for line in stack[:STACK_LINES] if isinstance(line, str)]
     kept = [line for line in lines if line][: max(0, m.options.stack_trace_limit)]
     run.stack = tuple(kept) or None
@@ -166,7 +167,8 @@ def end_attempt(
     assert run is not None, "a leased message has run"
     m.attempts += 1
     run.error = error
-    failed = Step(DEAD, now, error, m.attempts, cause)
+    told = None if error is None else cut(error, TOLD_LENGTH)
+    failed = Step(DEAD, now, told, m.attempts, cause)
     last = final or m.attempts >= m.options.max_attempts
     if engine.listening:
         engine.say("failed", m, now, error=error, data=m.body, terminal=last)

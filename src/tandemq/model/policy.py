@@ -18,6 +18,7 @@ STALL_SWEEP = 5_000  # ms between the first sign of a stall and its verdict
 INTERRUPTIONS = 10  # broken connections after which a job is a dead letter: it may be the cause
 BACKOFF_CAP = 3_600_000  # ms
 ERROR_LENGTH = 65_536  # characters of an error that are kept
+TOLD_LENGTH = 1_024  # characters of it that stay in the history, and that others are told of
 LINE_LENGTH = 4_096  # characters of a line of a stack that are kept
 STACK_LINES = 100  # of a failure's stack are looked at
 HISTORY = 20  # newest steps of a timeline that are kept
@@ -54,6 +55,11 @@ class Burial(Struct, frozen=True):
     max_retries: int = 3  # retries after which none happens by itself
     max_age: int | None = 604_800_000  # ms until it is forgotten; None: never
     max_entries: int = 10_000  # beyond it the oldest go
+
+
+def cut(error: str, most: int = ERROR_LENGTH) -> str:
+    """Return an error in its whole length, or its beginning."""
+    return error if len(error) <= most else error[:most] + " ... (cut)"
 
 
 def backoff(options: Options, attempts: int, uniform: float) -> int:
