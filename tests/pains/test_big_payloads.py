@@ -72,8 +72,7 @@ def test_a_backlog_of_large_jobs_can_be_counted_listed_and_worked_off(
         assert wire.counts(queue) == {"waiting": size}
         assert len(wire.do("GetJobs", queue=queue, limit=20)["jobs"]) == 20
         if is_own():
-            with pytest.raises(Refused, match="ask for fewer jobs"):
-                wire.do("GetJobs", queue=queue, limit=100)
+            assert 20 <= len(wire.do("GetJobs", queue=queue, limit=100)["jobs"]) < 64
         assert wire.ping(), "the connection goes on"
         done = 0
         while done < size:
@@ -112,8 +111,7 @@ def test_dead_letters_too_large_for_one_answer_come_in_pages(wire: Wire, queue: 
         answer = wire.pull(queue)
         wire.do("FAIL", id=answer["job"]["id"], token=answer["token"], unrecoverable=True)
     if is_own():
-        with pytest.raises(Refused, match="ask for fewer jobs"):
-            wire.do("Dlq", queue=queue)
+        assert 4 <= len(wire.do("Dlq", queue=queue)["entries"]) < 8
     found = [
         entry["job"]["id"]
         for offset in range(0, 12, 4)

@@ -59,3 +59,15 @@ async def test_queues_beyond_the_bound_are_only_counted() -> None:
     assert re.findall(r'bunqueue_queue_jobs_waiting\{queue="(\w)"\}', text) == ["a", "b"]
     assert "\nbunqueue_queue_metrics_exported 2\n" in text
     assert "\nbunqueue_queue_metrics_omitted 1\n" in text
+
+
+async def test_queues_with_long_names_are_only_counted() -> None:
+    async with serving() as runtime:
+        peer = Peer(runtime)
+        for queue in ("x" * 257, "y" * 256):
+            await peer.do("Pause", queue=queue)
+        text = await scrape(peer)
+    assert f'bunqueue_queue_jobs_waiting{{queue="{"y" * 256}"}}' in text
+    assert "x" * 257 not in text
+    assert "\nbunqueue_queue_metrics_exported 1\n" in text
+    assert "\nbunqueue_queue_metrics_omitted 1\n" in text

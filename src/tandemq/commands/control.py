@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tandemq.commands import fields as check
+from tandemq.commands.answers import part
 from tandemq.commands.call import Call
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine import control
 from tandemq.engine.queue import NO_SETTINGS, Queue
 from tandemq.model.permission import Operation
+from tandemq.model.size import ITEM, text_bytes
 
 
 class Pause(Request, tag="Pause"):
@@ -32,6 +34,9 @@ class IsPaused(Request, tag="IsPaused"):
 
 class ListQueues(Request, tag="ListQueues"):
     """Ask for the names of all queues."""
+
+    offset: Any = None  # ours, as is limit: part of a long list
+    limit: Any = None
 
 
 @command(Permission.CONTROL)
@@ -59,9 +64,13 @@ def is_paused(req: IsPaused, call: Call) -> dict[str, Any]:
 
 @command(Permission.LIST, keeps=False)
 def list_queues(req: ListQueues, call: Call) -> dict[str, Any]:
-    """Return the names of the queues that hold jobs or settings and that the caller may list."""
+    """Return the names of the queues that hold jobs or settings, or a part of them.
+
+    Those that the caller may not list are left out.
+    """
     names = (q.name for q in call.engine.queues.values() if _visible(q))
-    return {"queues": [name for name in names if call.may(Operation.LIST_QUEUES, name)]}
+    found = (name for name in names if call.may(Operation.LIST_QUEUES, name))
+    return {"queues": part(found, lambda name: text_bytes(name) + ITEM, req.offset, req.limit)}
 
 
 def _visible(q: Queue) -> bool:

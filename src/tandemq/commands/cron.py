@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
 
 from tandemq.commands import fields as check
+from tandemq.commands.answers import part
 from tandemq.commands.call import Call
 from tandemq.commands.push import check_data
 from tandemq.commands.table import ABSENT, Permission, Request, command
@@ -23,12 +23,14 @@ from tandemq.model import body
 from tandemq.model.errors import BadRequest, NotFound
 from tandemq.model.permission import Operation
 from tandemq.model.schedule import MISSED, ONCE, SKIP, Schedule
+from tandemq.model.size import texts_bytes
 
 if TYPE_CHECKING:
     from tandemq.engine.core import Engine
 
 PREVIEW = 1_000  # runs that are shown at most
 NAME_LENGTH = 1_024  # characters of a schedule's name
+SCHEDULE = 200  # bytes of one that is shown, besides its texts
 INTERVAL = "Cron repeatEvery must be a positive safe integer number of milliseconds"
 
 Number = int | float
@@ -107,7 +109,7 @@ def cron(req: Cron, call: Call) -> dict[str, Any]:
         immediately=req.immediately is True,
         restart=req.prevent_overlap is True,
     )
-    return {"cron": _shown(s)}
+    return {"cron": shown(s)}
 
 
 @command(Permission.INSPECT)
@@ -119,24 +121,23 @@ def cron_get(req: CronGet, call: Call) -> dict[str, Any]:
     asked = {"preview": req.preview} if isinstance(req.preview, (int, float)) else {}
     count = check.number(asked, "preview", 0, PREVIEW, None, whole=True)
     if count is None:
-        return {"cron": _shown(s)}
+        return {"cron": shown(s)}
     runs = [_run(s, at) for at in schedules.preview(s, count)]
-    return {"cron": _shown(s) | _treatment(s), "preview": runs}
+    return {"cron": shown(s) | _treatment(s), "preview": runs}
 
 
 @command(Permission.LIST)
 def cron_list(req: CronList, call: Call) -> dict[str, Any]:
     """Return all schedules, in the order in which they were added; or a part of them.
 
-    Those of queues that the caller may not list are left out.
+    Those of queues that the caller may not list are left out. A part is smaller than asked for
+    where schedules are large.
     """
     every = call.engine.schedules.values()
     found = (s for s in every if call.may(Operation.LIST_QUEUES, s.queue))
     if isinstance(req.queue, str):
         found = (s for s in found if s.queue == req.queue)
-    first, limit = max(0, check.whole(req.offset) or 0), check.whole(req.limit)
-    last = None if limit is None else first + max(0, limit)
-    return {"crons": [_shown(s) for s in islice(found, first, last)]}
+    return {"crons": [shown(s) for s in part(found, size, req.offset, req.limit)]}
 
 
 @command(Permission.CONTROL)
@@ -295,7 +296,8 @@ def _number(
 # -- what is shown -------------------------------------------------------------------------------
 
 
-def _shown(s: Schedule) -> dict[str, Any]:
+def shown(s: Schedule) -> dict[str, Any]:
+    """Return a schedule as readers see it."""
     return {
         "name": s.name,
         "jobName": s.job_name,
@@ -308,6 +310,11 @@ def _shown(s: Schedule) -> dict[str, Any]:
         "timezone": s.tz,
         "priority": s.priority,
     }
+
+
+def size(s: Schedule) -> int:
+    """Return about how many bytes that takes."""
+    return SCHEDULE + texts_bytes((s.name, s.job_name, s.queue, s.pattern, s.tz))
 
 
 def _treatment(s: Schedule) -> dict[str, Any]:

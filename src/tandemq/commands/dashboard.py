@@ -8,9 +8,10 @@ from typing import Any
 
 from msgspec import Raw
 
+from tandemq.commands import cron
 from tandemq.commands import fields as check
+from tandemq.commands.answers import Page, part
 from tandemq.commands.call import Call, Data
-from tandemq.commands.cron import CronList, cron_list
 from tandemq.commands.states import in_state, priorities_of, states_of
 from tandemq.commands.table import Permission, Request, command
 from tandemq.commands.workers import shown as shown_worker
@@ -20,11 +21,13 @@ from tandemq.engine.core import Engine
 from tandemq.engine.queue import Queue
 from tandemq.model.message import Message, State
 from tandemq.model.permission import Operation
+from tandemq.model.size import NUMBER, text_bytes
 
 LISTED = 100  # workers and schedules that an overview names
 PREVIEW = 10  # dead letters that a queue's page shows
 JOBS = 50  # jobs of each state that a queue's page shows, unless it asks for another number
 JOBS_LIMIT = 1_000
+LINE = 250  # bytes of a queue or a job in a list, besides its name and data
 
 
 class DashboardOverview(Request, tag="DashboardOverview"):
@@ -33,6 +36,9 @@ class DashboardOverview(Request, tag="DashboardOverview"):
 
 class DashboardQueues(Request, tag="DashboardQueues"):
     """Ask how every queue is doing."""
+
+    offset: Any = None  # ours, as is limit: part of a long list
+    limit: Any = None
 
 
 class DashboardQueue(Request, tag="DashboardQueue"):
@@ -46,7 +52,7 @@ class DashboardQueue(Request, tag="DashboardQueue"):
 @command(Permission.SUPERUSER, keeps=False)
 def dashboard_overview(req: DashboardOverview, call: Call) -> Data:
     """Return counts, rates, durations, memory, workers and schedules of the server."""
-    engine, monitor = call.engine, call.host.monitor
+    engine, monitor, page = call.engine, call.host.monitor, Page()
     return Data(
         {
             "stats": _stats(call),
@@ -54,8 +60,8 @@ def dashboard_overview(req: DashboardOverview, call: Call) -> Data:
             "latency": monitor.latency(),
             "memory": {name: float(size) for name, size in monitor.memory().items()},
             "collections": _collections(engine),
-            "workers": _workers(call),
-            "crons": _crons(call),
+            "workers": _workers(call, page),
+            "crons": _crons(engine, page),
             "storage": call.host.storage(),
             "timestamp": float(call.now),
         }
@@ -64,10 +70,11 @@ def dashboard_overview(req: DashboardOverview, call: Call) -> Data:
 
 @command(Permission.LIST, keeps=False)
 def dashboard_queues(req: DashboardQueues, call: Call) -> Data:
-    """Return the counts of every queue that the caller may list, by name."""
+    """Return the counts of every queue that the caller may list, by name, or of a part of them."""
     queues = sorted((q for q in call.engine.queues.values() if not q.blank), key=lambda q: q.name)
-    lines = [_line(q) for q in queues if call.may(Operation.LIST_QUEUES, q.name)]
-    return Data({"queues": lines, "timestamp": float(call.now)})
+    found = (q for q in queues if call.may(Operation.LIST_QUEUES, q.name))
+    asked = part(found, lambda q: LINE + text_bytes(q.name), req.offset, req.limit)
+    return Data({"queues": [_line(q) for q in asked], "timestamp": float(call.now)})
 
 
 @command(Permission.INSPECT)
@@ -76,6 +83,9 @@ def dashboard_queue(req: DashboardQueue, call: Call) -> Data:
     name = check.queue_name(req.queue)
     q = call.engine.queues.get(name)
     tally = call.engine.tallies.of(name)
+    priorities = priorities_of(q)
+    page = Page(len(priorities) * 2 * NUMBER)
+    dead = [] if q is None else page.take(_first_dead(q), lambda m: _size(m) + len(m.body))
     shown = {
         "name": name,
         "counts": {
@@ -84,12 +94,12 @@ def dashboard_queue(req: DashboardQueue, call: Call) -> Data:
             "totalFailed": tally.failed.total,
         },
         "paused": q is not None and q.settings.paused,
-        "priorityCounts": priorities_of(q),
-        "dlqPreview": [] if q is None else [_dead(m) for m in _first_dead(q)],
+        "priorityCounts": priorities,
+        "dlqPreview": [_dead(m) for m in dead],
         "timestamp": float(call.now),
     }
     if req.include_jobs:
-        shown["jobs"] = _jobs(call.engine, q, req.jobs_limit)
+        shown["jobs"] = _jobs(call.engine, q, req.jobs_limit, page)
     return Data(shown)
 
 
@@ -132,14 +142,15 @@ def _collections(engine: Engine) -> dict[str, int]:
     }
 
 
-def _workers(call: Call) -> dict[str, Any]:
-    workers = call.engine.workers.listed(call.now)
+def _workers(call: Call, page: Page) -> dict[str, Any]:
     sums = totals(call.engine.workers, call.now)
+    workers = call.engine.workers.listed(call.now)[:LISTED]
+    found = page.take(workers, lambda w: w.size_bytes)
     return {
         "total": sums["total"],
         "active": sums["active"],
-        "list": [shown_worker(w, call) for w in workers[:LISTED]],
-        "truncated": len(workers) > LISTED,
+        "list": [shown_worker(w, call) for w in found],
+        "truncated": sums["total"] > len(found),
     }
 
 
@@ -170,15 +181,18 @@ def _dead(m: Message) -> dict[str, Any]:
     }
 
 
-def _jobs(engine: Engine, q: Queue | None, limit: Any) -> dict[str, Any]:
+def _jobs(engine: Engine, q: Queue | None, limit: Any, page: Page) -> dict[str, Any]:
     asked = check.loose_number(limit)
     count = JOBS if asked is None else max(0, min(JOBS_LIMIT, int(asked)))
     names = ("waiting", "active", "delayed", "paused")
     if q is None:
         return {name: [] for name in names}
-    return {
-        name: [_brief(m) for m in in_state(engine, q, (name,), 0, count, False)] for name in names
-    }
+    found = {name: in_state(engine, q, (name,), 0, count, False) for name in names}
+    return {name: [_brief(m) for m in page.take(jobs, _size)] for name, jobs in found.items()}
+
+
+def _size(m: Message) -> int:
+    return LINE + text_bytes(m.id)
 
 
 def _brief(m: Message) -> dict[str, Any]:
@@ -192,7 +206,7 @@ def _brief(m: Message) -> dict[str, Any]:
     }
 
 
-def _crons(call: Call) -> dict[str, Any]:
-    total = len(call.engine.schedules)
-    shown = cron_list(CronList(limit=LISTED), call)["crons"]
-    return {"total": total, "list": shown, "truncated": total > LISTED}
+def _crons(engine: Engine, page: Page) -> dict[str, Any]:
+    found = page.take(islice(engine.schedules.values(), LISTED), cron.size)
+    total = len(engine.schedules)
+    return {"total": total, "list": list(map(cron.shown, found)), "truncated": total > len(found)}

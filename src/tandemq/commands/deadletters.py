@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from tandemq.commands import fields as check
+from tandemq.commands.answers import Page
 from tandemq.commands.bulk import Answer, counted, most, run
 from tandemq.commands.call import Buried, Call, Data, Later
 from tandemq.commands.push import check_data, check_size
@@ -21,6 +22,7 @@ from tandemq.engine.queue import Queue, Tallied
 from tandemq.model.errors import BadRequest
 from tandemq.model.message import Message, State, Try
 from tandemq.model.policy import Burial
+from tandemq.model.size import STEP, message_bytes, text_bytes, texts_bytes
 
 CAUSES = (
     "explicit_fail", "max_attempts_exceeded", "timeout", "stalled", "ttl_expired", "worker_lost",
@@ -99,7 +101,10 @@ class GetDlqConfig(Request, tag="GetDlqConfig"):
 
 @command(Permission.INSPECT)
 def dlq(req: Dlq, call: Call) -> Buried:
-    """Return dead letters of a queue, oldest first, and what is known of each."""
+    """Return dead letters of a queue, oldest first, and what is known of each.
+
+    They are fewer where they are large: whoever wants more goes on after the last one.
+    """
     q = call.engine.queues.get(check.any_queue(req.queue))
     if q is None:
         return Buried([])
@@ -107,8 +112,8 @@ def dlq(req: Dlq, call: Call) -> Buried:
     size = _smallest(most(req.count) or None, wanted.limit, LISTED)
     dead = q.members[State.DEAD].values()
     found = (m for m in dead if bulk.fits(m, wanted, q, call.now))
-    page = islice(found, wanted.offset, wanted.offset + size)
-    return Buried([(m, _entry(m, rules)) for m in page])
+    asked = islice(found, wanted.offset, wanted.offset + size)
+    return Buried(Page().take(((m, _entry(m, rules)) for m in asked), _size))
 
 
 @command(Permission.INSPECT)
@@ -215,6 +220,13 @@ def _entry(m: Message, rules: Burial) -> Answer:
     if run.replay_of is not None:
         entry["replayOf"] = run.replay_of
     return entry
+
+
+def _size(listed: tuple[Message, Answer]) -> int:
+    m, entry = listed
+    tries = sum(STEP + text_bytes(tried["error"]) for tried in entry["attempts"])
+    replays = texts_bytes((*entry.get("replays", ()), entry.get("replayOf")))
+    return 2 * message_bytes(m) + text_bytes(entry["error"]) + tries + replays
 
 
 def _attempt(tried: Try) -> Answer:

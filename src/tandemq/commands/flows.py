@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
+from tandemq.commands.answers import whole
 from tandemq.commands.call import Call, Data
 from tandemq.commands.query import known
 from tandemq.commands.table import Permission, Request, command, queues_of
 from tandemq.engine import flows, trees
 from tandemq.model.errors import BadRequest, NotFound
+from tandemq.model.size import ITEM, text_bytes, texts_bytes
 
 if TYPE_CHECKING:
     from tandemq.engine.core import Engine
+
+EACH_RESULT = "ask for the result of each child with GetResult"
+EACH_JOB = "ask for each child with GetJob"
 
 
 class UpdateParent(Request, tag="UpdateParent"):
@@ -89,6 +94,7 @@ def get_children_values(req: GetChildrenValues, call: Call) -> Data:
     """Return the results of a job's children."""
     m = known(call, req.id)
     found = flows.values(call.engine, m) if m is not None else {}
+    whole(found.items(), lambda item: text_bytes(item[0]) + len(item[1]) + ITEM, EACH_RESULT)
     return Data({"values": {key: Raw(value) for key, value in found.items()}})
 
 
@@ -96,14 +102,14 @@ def get_children_values(req: GetChildrenValues, call: Call) -> Data:
 def get_failed_children_values(req: GetFailedChildrenValues, call: Call) -> dict[str, Any]:
     """Return the errors of the children in spite of which a job went on."""
     m = known(call, req.id)
-    return {"values": dict(m.links.failures) if m is not None and m.links is not None else {}}
+    return _errors({} if m is None or m.links is None else m.links.failures)
 
 
 @command(Permission.INSPECT)
 def get_ignored_children_failures(req: GetIgnoredChildrenFailures, call: Call) -> dict[str, Any]:
     """Return the errors of the children that a job was told to ignore."""
     m = known(call, req.id)
-    return {"values": dict(m.links.ignored) if m is not None and m.links is not None else {}}
+    return _errors({} if m is None or m.links is None else m.links.ignored)
 
 
 @command(Permission.CONTROL)
@@ -130,6 +136,10 @@ def _with_parent(engine: Engine, id: Any) -> tuple[Any, ...]:
     """Return a job's id and that of its parent, if it has one."""
     m = engine.messages.get(id) if isinstance(id, str) else None
     return (id,) if m is None or m.links is None else (id, m.links.parent)
+
+
+def _errors(values: dict[str, str]) -> dict[str, Any]:
+    return {"values": dict(whole(values.items(), texts_bytes, EACH_JOB))}
 
 
 def _shown(id: Any) -> Any:

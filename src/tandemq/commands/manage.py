@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Raw
 
 from tandemq.commands import fields as check
+from tandemq.commands.answers import check_length
 from tandemq.commands.call import LATER, Call, Data, Later
 from tandemq.commands.push import check_data, check_size
 from tandemq.commands.query import find, known
@@ -197,17 +198,29 @@ def wait_job(req: WaitJob, call: Call) -> dict[str, Any] | Later:
     if timeout < 1:
         return _outcome(None, False)
     until = call.now + int(timeout)
-    watch = watches.Watch(call.caller.id, req.req_id, m.id, until, any_end, _outcome)
+    watch = watches.Watch(call.caller.id, req.req_id, m.id, until, any_end, _told)
     watches.wait(call.engine, watch)
     return LATER
 
 
+def _told(m: Message | None, well: bool) -> dict[str, Any] | BadRequest:
+    try:
+        return _outcome(m, well)
+    except BadRequest as refused:
+        return refused
+
+
 def _outcome(m: Message | None, well: bool) -> dict[str, Any]:
-    """Return what WaitJob answers; a job that is not kept has no result (quirk 37)."""
+    """Return what WaitJob answers; a job that is not kept has no result (quirk 37).
+
+    Raises:
+        BadRequest: the result is too long.
+    """
     if m is None:
         return {"completed": False}
     if well:
         kept = m.run.result if m.run is not None and m.state is State.DONE else None
+        check_length(len(kept or b""))
         return {"completed": True, "result": ABSENT if kept is None else Raw(kept)}
     if m.state is not State.DEAD:
         return {"completed": False, "removed": True}

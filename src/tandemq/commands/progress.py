@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from tandemq.commands import fields as check
+from tandemq.commands.answers import Page
 from tandemq.commands.call import Call, Data
 from tandemq.commands.query import active, find
 from tandemq.commands.table import (
@@ -119,11 +120,15 @@ def add_log(req: AddLog, call: Call) -> Data:
 
 @command(Permission.INSPECT)
 def get_logs(req: GetLogs, call: Call) -> Data:
-    """Return lines ``start`` to ``end`` of a job's log, both inclusive, and how many there are."""
+    """Return lines ``start`` to ``end`` of a job's log, both inclusive, and how many there are.
+
+    They are fewer where they are long: whoever wants more goes on after the last one.
+    """
     lines = call.engine.logs.of(req.id) if isinstance(req.id, str) else []
     start, end = check.whole(req.start) or 0, check.whole(req.end)
     stop = len(lines) if end is None else end + 1  # negative ones count from the end
-    return Data({"logs": [Raw(line) for line in lines[start:stop]], "count": len(lines)})
+    page = Page().take(lines[start:stop], len)
+    return Data({"logs": [Raw(line) for line in page], "count": len(lines)})
 
 
 @command(Permission.CONTROL)

@@ -23,12 +23,16 @@ from tandemq.engine import flows, trees
 from tandemq.model.body import is_map
 from tandemq.model.errors import BadRequest
 from tandemq.model.message import Links, Message
+from tandemq.model.policy import ANSWER_BYTES
+from tandemq.model.size import message_bytes
 
 if TYPE_CHECKING:
     from tandemq.engine.core import Engine
 
 JOB_LIMIT = 10_000
 TOTAL_LIMIT = 64 << 20  # bytes of all data
+TOO_LARGE = "flow data is too large (max 64MB per atomic batch)"
+FEW = 100  # jobs whose answer is hardly longer than their request
 
 P = TypeVar("P")
 
@@ -111,8 +115,10 @@ def add_flow(
             m.links.on_failure = m.links.on_failure or policy
         size += len(m.body)
         if size > TOTAL_LIMIT:
-            raise BadRequest("flow data is too large (max 64MB per atomic batch)")
+            raise BadRequest(TOO_LARGE)
         drafts.append(m)
+    if len(drafts) > FEW and sum(map(message_bytes, drafts)) > ANSWER_BYTES:
+        raise BadRequest(TOO_LARGE)  # its answer, which holds every job, would be
     flowcheck.check_topology(drafts)
     if (taken := trees.taken(engine, [m.id for m in drafts])) is not None:
         raise BadRequest(f"Flow job {taken} already exists")

@@ -6,17 +6,20 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tandemq.commands import fields as check
+from tandemq.commands.answers import Page, check_length
 from tandemq.commands.call import Call, Found, Listed, Result
 from tandemq.commands.states import in_state, name_of, priorities_of, states_of
 from tandemq.commands.table import Permission, Request, command, queues_of
 from tandemq.engine import inspect
 from tandemq.model.errors import NotActive, NotFound
 from tandemq.model.message import ENDED, Message, State
+from tandemq.model.size import NUMBER, message_bytes
 
 if TYPE_CHECKING:
     from tandemq.engine.core import Engine
 
 PAGE = 100
+LISTED = 10_000  # jobs of one answer, however small: others wait while it is made
 
 
 class GetJob(Request, tag="GetJob"):
@@ -106,8 +109,10 @@ def get_state(req: GetState, call: Call) -> dict[str, Any]:
 def get_result(req: GetResult, call: Call) -> Result:
     """Return the result of a completed job, nothing when there is none."""
     m = known(call, req.id)
-    done = m is not None and m.state is State.DONE and m.run is not None
-    return Result(req.id, m.run.result if done and m is not None and m.run is not None else None)
+    if m is None or m.run is None or m.state is not State.DONE:
+        return Result(req.id, None)
+    check_length(len(m.run.result or b""))
+    return Result(req.id, m.run.result)
 
 
 @command(Permission.INSPECT)
@@ -120,7 +125,10 @@ def get_progress(req: GetProgress, call: Call) -> dict[str, Any]:
 
 @command(Permission.INSPECT)
 def get_jobs(req: GetJobs, call: Call) -> Listed:
-    """Return jobs of a queue by order of publication, at most ``limit`` from ``offset`` on."""
+    """Return jobs of a queue by order of publication, at most ``limit`` from ``offset`` on.
+
+    They are fewer where they are large: whoever wants more goes on after the last one.
+    """
     names = [req.state] if isinstance(req.state, str) else req.state
     names = names if isinstance(names, list) else []
     queue = check.any_queue(req.queue)
@@ -130,13 +138,13 @@ def get_jobs(req: GetJobs, call: Call) -> Listed:
     wanted = [name for name in names if isinstance(name, str)]
     offset = check.whole(req.offset) or 0
     limit = check.whole(req.limit)
-    size = PAGE if limit is None else limit
+    size = min(PAGE if limit is None else limit, LISTED)
     descending = req.asc is False
     if not names:
         found = inspect.page(call.engine, queue, list(State), offset, size, descending)
     else:
         found = in_state(call.engine, q, wanted, offset, size, descending)
-    return Listed(found)
+    return Listed(Page().take(found, message_bytes))
 
 
 @command(Permission.INSPECT)
@@ -149,7 +157,9 @@ def get_job_counts(req: GetJobCounts, call: Call) -> dict[str, Any]:
 def get_counts_per_priority(req: GetCountsPerPriority, call: Call) -> dict[str, Any]:
     """Return how many jobs of each priority are ready or delayed."""
     queue = check.any_queue(req.queue)
-    return {"queue": queue, "counts": priorities_of(call.engine.queues.get(queue))}
+    counts = priorities_of(call.engine.queues.get(queue))
+    check_length(len(counts) * 2 * NUMBER)
+    return {"queue": queue, "counts": counts}
 
 
 @command(Permission.INSPECT)

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from tandemq.commands import fields as check
+from tandemq.commands.answers import whole
 from tandemq.commands.call import Call, Data
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine.webhooks import EVENTS, LIMIT, Webhook
 from tandemq.model import webhook_url
 from tandemq.model.body import well_formed
 from tandemq.model.errors import BadRequest, NotFound
+from tandemq.model.size import texts_bytes
 
 NAMED = ("job.pushed", "job.started", "job.completed", "job.failed", "job.progress")
 ACCEPTED = frozenset(EVENTS.values())  # job.stalled too, which the refusal does not name
 UNKNOWN = "Webhook not found"
 SECRET_LENGTH = 4_096  # characters
+WEBHOOK = 400  # bytes of one that is shown, besides its texts
 
 
 class AddWebhook(Request, tag="AddWebhook"):
@@ -87,7 +90,7 @@ def list_webhooks(req: ListWebhooks, call: Call) -> Data:
     hooks = call.engine.webhooks
     return Data(
         {
-            "webhooks": [_shown(hook) for hook in hooks.listed()],
+            "webhooks": [_shown(hook) for hook in whole(hooks.listed(), _size)],
             "stats": {"total": len(hooks), "enabled": hooks.enabled},
         }
     )
@@ -115,6 +118,10 @@ def _shown(hook: Webhook) -> dict[str, Any]:
         "failureCount": hook.failed,
         "enabled": hook.enabled,
     }
+
+
+def _size(hook: Webhook) -> int:
+    return WEBHOOK + texts_bytes((hook.url, hook.queue))
 
 
 def _text(value: Any, name: str, limit: int) -> str | None:

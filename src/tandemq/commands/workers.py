@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tandemq.commands import fields as check
+from tandemq.commands.answers import whole
 from tandemq.commands.call import Call, Data
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine.workers import ACTIVE, Worker, Workers, weight
@@ -112,7 +113,8 @@ def heartbeat(req: Heartbeat, call: Call) -> Data:
 @command(Permission.SUPERUSER, keeps=False)
 def list_workers(req: ListWorkers, call: Call) -> Data:
     """Return the registered workers and their totals."""
-    workers = call.engine.workers.listed(call.now)
+    found = call.engine.workers.listed(call.now)
+    workers = whole(found, lambda w: w.size_bytes, "unregister some workers")
     listed = [{**shown(w, call), "uptime": float(call.now - w.registered)} for w in workers]
     return Data({"workers": listed, "stats": totals(call.engine.workers, call.now)})
 

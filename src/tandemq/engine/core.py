@@ -26,10 +26,11 @@ from tandemq.engine.timers import Timers
 from tandemq.engine.users import Users
 from tandemq.engine.webhooks import Webhooks
 from tandemq.engine.workers import Workers
-from tandemq.model.message import Lease, Message, Options, Run, State
+from tandemq.model.message import DEFAULTS, Lease, Message, Options, Run, State
 from tandemq.model.outcome import Event, Late, Outcome, Reply
 from tandemq.model.policy import BATCH_BYTES, expires, looks_again
 from tandemq.model.schedule import Schedule
+from tandemq.model.size import message_bytes, short_options
 
 if TYPE_CHECKING:
     from tandemq.engine.sweeps import Sweep
@@ -307,10 +308,16 @@ class Engine:
         """
         taken: list[Message] = []
         room = BATCH_BYTES
-        while len(taken) < count and room > 0 and (m := self.next(q, now, terms)) is not None:
+        while count > 0 and (m := self.next(q, now, terms)) is not None:
             self.lease(m, conn, span, now)
             taken.append(m)
-            room -= len(m.body)
+            if len(taken) == count:
+                break
+            fresh = m.leases == 1 and m.links is None and m.repeat is None
+            plain = fresh and (m.options is DEFAULTS or short_options(m))
+            room -= len(m.body) if plain else message_bytes(m)
+            if room <= 0:
+                break
         return taken
 
     def grant_to(self, c: Consumer, q: Queue, now: int) -> list[Message]:

@@ -15,6 +15,8 @@ from typing import Any
 from tandemq.engine.core import Engine
 from tandemq.model.errors import StorageFailed
 from tandemq.model.message import Message
+from tandemq.model.policy import ANSWER_BYTES
+from tandemq.model.size import ITEM, text_bytes
 
 SLICE = 2_000  # messages looked at in one go
 
@@ -30,6 +32,7 @@ class Sweep:
     answer: Callable[[Sweep], Any] | None = None  # what to say at the end
     count: int = 0  # of those that counted
     ids: list[str] | None = None  # their ids, for who wants them
+    told_bytes: int = 0  # of them; with half of what an answer may be it ends
     conn: int | None = None  # whom to answer, None: nobody waits
     req: Any = None
     done: bool = False
@@ -78,6 +81,9 @@ def _slice(sweep: Sweep, now: int) -> None:
             sweep.count += 1
             if ids is not None:
                 ids.append(m.id)
+                sweep.told_bytes += text_bytes(m.id) + ITEM
+                if 2 * sweep.told_bytes > ANSWER_BYTES:
+                    break
         left -= 1
         if not left:
             return

@@ -24,7 +24,8 @@ STACK_LINES = 100  # of a failure's stack are looked at
 HISTORY = 20  # newest steps of a timeline that are kept
 TRIES = 50  # newest failed attempts that are kept for a dead letter
 LOG_LINES = 100  # newest lines of a message's log that are kept
-BATCH_BYTES = 16 << 20  # of bodies after which no further message is handed out in one answer
+BATCH_BYTES = 16 << 20  # after which no further message is handed out in one answer
+ANSWER_BYTES = 62 << 20  # of an answer without the id of its request; peers read frames of 64 MiB
 
 
 class Stall(Struct, frozen=True):

@@ -24,6 +24,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from tandemq.commands.access import COMPATIBLE_WITH
+from tandemq.commands.fields import QUEUE_LENGTH
 from tandemq.commands.states import states_of
 from tandemq.commands.workers import totals
 from tandemq.model.body import well_formed
@@ -89,7 +90,8 @@ class Families(Collector):
         """Yield the counts of so many queues, by name, and how many were left out."""
         queues = [q for q in self._engine.queues.values() if not q.blank]
         limit = self._runtime.settings.metrics_max_queues
-        shown = nsmallest(limit, queues, key=lambda q: q.name)
+        short = (q for q in queues if len(q.name) <= QUEUE_LENGTH)
+        shown = nsmallest(limit, short, key=lambda q: q.name)
         counts = {q.name: _counts(q) for q in shown}
         for state in QUEUE_STATES:
             family = GaugeMetricFamily(
