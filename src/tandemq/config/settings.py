@@ -94,6 +94,15 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             high=2**40,
         ),
     ] = 64 * MIB
+    max_buffered_bytes: Annotated[
+        int,
+        about(
+            "Unread output and unfinished input of all clients; who has most is cut.",
+            unit="bytes",
+            low=1_024,
+            high=2**40,
+        ),
+    ] = 512 * MIB
     in_flight: Annotated[
         int, about("Requests that one connection may have unanswered.", low=1, high=MANY)
     ] = 50

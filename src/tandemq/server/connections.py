@@ -20,15 +20,16 @@ log = logging.getLogger("tandemq.server")
 
 HIGH_WATER = 1 << 20  # unread bytes above which a connection is read no further
 BACKLOG = 1_000  # requests that may wait behind a full window before reading stops
+SMALL = 1 << 16  # bytes that a socket takes at once from a peer that reads
 
 
 class Connection(asyncio.Protocol):
     """Thin on purpose: the session knows the protocol, the runtime what a request does."""
 
     __slots__ = (
-        "_half_frame", "_muted", "backlog", "call", "failed_logins", "id", "limiter", "out",
-        "owed", "runtime", "session", "spared", "stuck", "transport", "trusted", "user",
-        "waiting", "window",
+        "_begun", "_half_frame", "_muted", "_postponed", "backlog", "call", "failed_logins", "id",
+        "limiter", "out", "owed", "runtime", "session", "spared", "stuck", "transport", "trusted",
+        "user", "waiting", "window",
     )  # fmt: skip
 
     def __init__(self, runtime: Runtime, id: int) -> None:
@@ -51,6 +52,8 @@ class Connection(asyncio.Protocol):
         self.limiter = Window(limit, settings.request_window_ms) if limit else None
         self._half_frame: asyncio.TimerHandle | None = None
         self._muted = False  # we do not read
+        self._begun = 0  # bytes of a frame that is not finished yet, at most
+        self._postponed = 0  # about how many bytes the backlog came in
 
     # -- from asyncio --------------------------------------------------------------------------
 
@@ -67,10 +70,18 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         items = self.session.receive(data)
+        size = len(data)
         if self._half_frame is not None or self.session.mid_frame:
+            self.runtime.crowd.grew(size)
+            size += self._begun
+            self._begun = len(data) if items else size
             self._watch(restart=bool(items))
         if items:
             self.runtime.received(self, items)
+            if self.backlog:
+                self._postponed += size
+                self.runtime.crowd.grew(size)
+                self._listen()
 
     def eof_received(self) -> None:
         """A peer that sends no more is gone: nothing could be answered in its name."""
@@ -87,6 +98,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._unwatch()
         self.runtime.lost(self)
+        self.session, self.out = Session(), []  # they would stay until the next collection
 
     # -- for the runtime -----------------------------------------------------------------------
 
@@ -94,6 +106,12 @@ class Connection(asyncio.Protocol):
     def busy(self) -> bool:
         """No request may start now: the window is full, or too many answers are not read yet."""
         return self.waiting >= self.window or self.stuck or self.owed > HIGH_WATER
+
+    @property
+    def kept_bytes(self) -> int:
+        """About what is kept for it: output that is not read, input that is not done with."""
+        unread = self.transport.get_write_buffer_size()
+        return unread + self.owed + self._begun + self._postponed
 
     @property
     def origin(self) -> str:
@@ -120,11 +138,15 @@ class Connection(asyncio.Protocol):
         transport = self.transport
         if transport.is_closing():
             return
-        transport.write(out[0] if len(out) == 1 else b"".join(out))
-        unread = transport.get_write_buffer_size()
+        unread = transport.get_write_buffer_size()  # what is to be written is nobody's fault yet
         if unread > self.runtime.settings.max_unread_bytes:
             log.warning("closing a connection that leaves %d bytes unread", unread)
             transport.abort()
+            return
+        data = out[0] if len(out) == 1 else b"".join(out)
+        transport.write(data)
+        if unread or len(data) > SMALL:
+            self.runtime.crowd.grew(len(data))
 
     def close(self) -> None:
         """Say what is left to say, then hang up."""
@@ -133,13 +155,14 @@ class Connection(asyncio.Protocol):
         self.transport.close()
 
     def _listen(self) -> None:
-        mute = self.stuck or len(self.backlog) > BACKLOG
+        mute = self.stuck or len(self.backlog) > BACKLOG or self._postponed > HIGH_WATER
         if mute != self._muted and not self.transport.is_closing():
             self._muted = mute
             (self.transport.pause_reading if mute else self.transport.resume_reading)()
 
-    def heard(self) -> None:
-        """The backlog has shrunk: read again if there is room."""
+    def heard(self, before: int) -> None:
+        """The backlog has shrunk from so many requests: read again if there is room."""
+        self._postponed = self._postponed * len(self.backlog) // before
         self._listen()
 
     # -- half frames ---------------------------------------------------------------------------
@@ -147,11 +170,15 @@ class Connection(asyncio.Protocol):
     def _watch(self, *, restart: bool) -> None:
         """Give the rest of a frame so much time in all, however it dribbles in (quirk 7)."""
         if not self.session.mid_frame:
+            self._begun = 0
             self._unwatch()
         elif restart or self._half_frame is None:
             self._unwatch()
-            wait = self.runtime.settings.half_frame_timeout
-            self._half_frame = self.runtime.loop.call_later(wait, self._cut)
+            self._wait_for_rest()
+
+    def _wait_for_rest(self) -> None:
+        wait = self.runtime.settings.half_frame_timeout
+        self._half_frame = self.runtime.loop.call_later(wait, self._cut)
 
     def _unwatch(self) -> None:
         if self._half_frame is not None:
@@ -159,5 +186,8 @@ class Connection(asyncio.Protocol):
             self._half_frame = None
 
     def _cut(self) -> None:
+        if self._muted:  # it is we who keep it from being finished
+            self._wait_for_rest()
+            return
         log.info("closing a connection that left a frame unfinished")
         self.transport.abort()

@@ -56,7 +56,7 @@ class Runtime:
         self.settings = settings
         self.store = store
         self.loop = asyncio.get_running_loop()
-        self.crowd = Crowd(settings)
+        self.crowd = Crowd(settings, self.loop)
         self.connections, self._silent = self.crowd.open, self.crowd.silent
         self.next_id = self.crowd.next_id
         self.meter = Meter()
@@ -164,7 +164,7 @@ class Runtime:
         items = list(connection.backlog)
         connection.backlog.clear()
         self._run_all(connection, items, ends, 1)
-        connection.heard()
+        connection.heard(len(items))
 
     def _run_all(
         self, connection: Connection, items: list[Any], ends: float, every: int = 4
