@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.commands.desk import Desk
 
+from tandemq.commands import pull
+
 G = {"queue": "q", "groupId": "g"}
 
 
@@ -66,6 +68,13 @@ def test_a_pull_with_terms_may_wait(desk: Desk, group: dict[str, object]) -> Non
     assert desk.waits("PULL", conn=2, queue="q", timeout=1000, group=group)
     id = desk.push(groupId="a")
     assert [answer["job"]["id"] for _, answer in desk.told()] == [id]
+
+
+def test_terms_are_kept_for_groups_that_there_can_be(desk: Desk) -> None:
+    pull._terms.cache_clear()
+    for name in ("x" * 256, "x" * 257, "x" * 1_000):
+        assert desk.pull(group={"affinity": name})["job"] is None
+    assert pull._terms.cache_info().currsize == 1
 
 
 def test_a_batch_that_fills_a_group_keeps_what_fitted(desk: Desk) -> None:

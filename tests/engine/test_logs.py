@@ -6,7 +6,6 @@ import msgspec
 import pytest
 from tests.engine.making import NOW, hold, make_engine, put, token_of
 
-from tandemq.engine import logs as module
 from tandemq.engine import settle
 from tandemq.engine.core import Engine
 from tandemq.model.policy import LOG_LINES
@@ -36,9 +35,8 @@ def test_the_newest_hundred_lines_are_kept() -> None:
     assert engine.logs.size_bytes == sum(map(len, lines[3:]))
 
 
-def test_the_logs_that_were_not_written_for_longest_go_first(monkeypatch) -> None:
-    monkeypatch.setattr(module, "KEEP_LOGS", 2)
-    engine = make_engine()
+def test_the_logs_that_were_not_written_for_longest_go_first() -> None:
+    engine = make_engine(keep_logs=2)
     for id in ("a", "b", "a", "c"):
         engine.logs.add(engine, id, b"x")
     assert engine.logs.ids() == ["a", "c"]
@@ -46,9 +44,8 @@ def test_the_logs_that_were_not_written_for_longest_go_first(monkeypatch) -> Non
     assert facts(engine)["log/b"] is None
 
 
-def test_all_logs_together_have_a_size(monkeypatch) -> None:
-    monkeypatch.setattr(module, "KEEP_BYTES", 10)
-    engine = make_engine()
+def test_all_logs_together_have_a_size() -> None:
+    engine = make_engine(keep_log_bytes=10)
     for id in "abc":
         engine.logs.add(engine, id, b"1234")
     assert engine.logs.ids() == ["b", "c"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.engine.making import NOW, hold, make_engine, put, token_of
 
 from tandemq.engine import clock, settle, tallies
@@ -23,7 +22,7 @@ def stored(engine: Engine) -> dict[str, bytes | None]:
 
 
 def restored(facts: dict[str, bytes | None]) -> Tallies:
-    found = Tallies()
+    found = Tallies(10)
     for key, value in facts.items():
         found.restore(key.removeprefix(tallies.FACT), value)
     return found
@@ -164,11 +163,8 @@ def test_dropping_a_queue_removes_its_facts() -> None:
     engine.tallies.drop(engine, "q")
 
 
-def test_queues_that_changed_longest_ago_go_when_there_are_too_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(tallies, "QUEUES", 2)
-    engine = make_engine()
+def test_queues_that_changed_longest_ago_go_when_there_are_too_many() -> None:
+    engine = make_engine(keep_tallies=2)
     for queue in ("a", "b"):
         end(engine, queue=queue)
         stored(engine)

@@ -235,9 +235,9 @@ async def test_a_webhook_that_was_removed_gets_nothing_more() -> None:
 async def test_a_slow_target_delays_only_itself_and_its_line_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(webhooks, "LINE", 3)
     monkeypatch.setattr(webhooks, "GRACE", 0.01)
-    async with serving(**OPEN) as runtime, receiving() as (slow, a), receiving() as (quick, b):
+    settings = {**OPEN, "webhook_max_waiting": 30}
+    async with serving(**settings) as runtime, receiving() as (slow, a), receiving() as (quick, b):
         slow.silent = True
         peer = Peer(runtime)
         await add(peer, a)
@@ -250,6 +250,23 @@ async def test_a_slow_target_delays_only_itself_and_its_line_is_bounded(
         deliveries = runtime.observers.deliveries
         assert deliveries.waiting <= 3
         assert deliveries.dropped >= 20 - webhooks.SENDERS - 3
+
+
+async def test_what_deliveries_hold_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks, "GRACE", 0.01)
+    async with serving(**OPEN, webhook_max_bytes=5_000) as runtime, receiving() as (slow, url):
+        slow.silent = True
+        peer = Peer(runtime)
+        id = await add(peer, url, "job.completed")
+        deliveries = runtime.observers.deliveries
+        for size in (9_000, *[1_000] * 10):  # the first one may be larger than all
+            job = await peer.push()
+            token = (await peer.pull())["token"]
+            await peer.do("ACK", id=job, token=token, result="x" * size)
+            await turns()
+            assert deliveries.held_bytes < 9_100
+        assert deliveries.dropped == 10
+        await peer.do("RemoveWebhook", webhookId=id)
 
 
 async def test_registrations_survive_a_restart_and_go_on_delivering() -> None:

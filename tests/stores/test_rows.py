@@ -135,6 +135,14 @@ def test_equal_options_and_names_are_one_object() -> None:
     assert again(replace(PLAIN, options=Options())).options is DEFAULTS
 
 
+def test_long_options_are_not_kept_for_others() -> None:
+    rows._shared.cache_clear()
+    for length in (10, rows.SHARED_LENGTH * 2):
+        m = replace(PLAIN, options=Options(tags=("x" * length,)))
+        assert again(m).options == again(m).options == m.options
+    assert rows._shared.cache_info().currsize == 1
+
+
 def test_a_row_that_ends_early_has_defaults_for_the_rest() -> None:
     head = msgspec.msgpack.encode(("id", "queue", "name", 1000, 1000))
     assert rows.decode(Row(7, head, b"body")) == kept(PLAIN)

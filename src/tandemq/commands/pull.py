@@ -90,13 +90,20 @@ def _pull(req: Pull | PullMany, call: Call, count: int, many: bool, detach: bool
     span = None
     if owned:
         span = LEASE if req.lock_ttl is None else _span(req.lock_ttl)
-    terms = None if req.group is UNSET else _terms(req.group)
+    terms = None if req.group is UNSET else _terms_of(req.group)
     taken = consume.take(call.engine, queue, None if detach else conn, count, span, now, terms)
     if taken or not req.timeout or not count:
         return Pulled(taken, many, owned)
     until, asked = now + int(req.timeout), (req.req_id, many, owned)
     consume.wait(call.engine, Consumer(conn, queue, count, asked, span, detach, until, terms=terms))
     return LATER
+
+
+def _terms_of(group: Group) -> Terms | None:
+    affinity = group.affinity
+    if isinstance(affinity, str) and len(affinity) > check.GROUP_LENGTH:
+        return _terms.__wrapped__(group)  # no group has such a name, so nobody asks again
+    return _terms(group)
 
 
 @lru_cache(maxsize=1024)

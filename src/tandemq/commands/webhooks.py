@@ -8,7 +8,7 @@ from tandemq.commands import fields as check
 from tandemq.commands.answers import whole
 from tandemq.commands.call import Call, Data
 from tandemq.commands.table import Permission, Request, command
-from tandemq.engine.webhooks import EVENTS, LIMIT, Webhook
+from tandemq.engine.webhooks import EVENTS, Webhook
 from tandemq.model import webhook_url
 from tandemq.model.body import well_formed
 from tandemq.model.errors import BadRequest, NotFound
@@ -59,8 +59,8 @@ def add_webhook(req: AddWebhook, call: Call) -> Data:
         shown = ", ".join(name[:100] for name in unknown[:10])
         raise BadRequest(f"Invalid webhook event(s): {shown}. Valid: {', '.join(NAMED)}")
     hooks = call.engine.webhooks
-    if len(hooks) >= LIMIT:
-        raise BadRequest(f"There are {LIMIT} webhooks already; remove some first")
+    if len(hooks) >= hooks.most:
+        raise BadRequest(f"There are {len(hooks)} webhooks already; remove some first")
     hook = Webhook(
         id=call.engine.new_id(call.now),
         url=req.url,

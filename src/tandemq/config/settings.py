@@ -109,12 +109,26 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_completed: Annotated[int, about("Finished jobs that are remembered.", low=0, high=MANY)] = (
         50_000
     )
+    max_completed_bytes: Annotated[
+        int,
+        about("Data and results of finished jobs.", unit="bytes", low=0, high=2**40),
+    ] = 256 * MIB
     completed_retention: Annotated[
         int,
         about(
             "How long finished jobs are kept; 0 is for ever.", unit="ms", low=0, high=100 * YEAR_MS
         ),
     ] = 0
+    max_logs: Annotated[int, about("Jobs whose logs are kept.", low=1, high=MANY)] = 10_000
+    max_log_bytes: Annotated[
+        int, about("Lines of all logs together.", unit="bytes", low=0, high=2**40)
+    ] = 64 * MIB
+    max_events: Annotated[
+        int, about("Newest events that are remembered, of all queues.", low=0, high=MANY)
+    ] = 200_000
+    max_queue_events: Annotated[
+        int, about("Newest events that are remembered of one queue.", low=0, high=MANY)
+    ] = 10_000
     worker_timeout_ms: Annotated[
         int,
         about("Silence after which a worker counts as gone.", unit="ms", low=1, high=YEAR_MS),
@@ -128,6 +142,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             high=2**40,
         ),
     ] = 16 * MIB
+    max_webhooks: Annotated[int, about("Most webhooks at a time.", low=0, high=MANY)] = 1_000
     webhook_allow: Annotated[
         tuple[str, ...], about("Private networks that webhooks may reach, like 10.1.0.0/16.")
     ] = ()
@@ -143,6 +158,16 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             high=YEAR_MS,
         ),
     ] = 1_000
+    webhook_max_waiting: Annotated[
+        int, about("Deliveries that may wait, of one webhook a tenth.", low=1, high=MANY)
+    ] = 10_000
+    webhook_max_bytes: Annotated[
+        int,
+        about("Data and results in deliveries to come.", unit="bytes", low=0, high=2**40),
+    ] = 64 * MIB
+    max_tallied_queues: Annotated[
+        int, about("Queues whose jobs are counted minute by minute.", low=1, high=MANY)
+    ] = 10_000
     metrics_max_queues: Annotated[
         int, about("Queues that have figures of their own in Prometheus.", low=0, high=MANY)
     ] = 100

@@ -67,7 +67,7 @@ class Engine:
         self.messages: dict[str, Message] = {}
         self.leased_by: dict[int, dict[int, Message]] = {}  # connection -> what dies with it
         self.waiting: dict[int, dict[Consumer, None]] = {}  # connection -> its pulls
-        self.logs = Logs()
+        self.logs = Logs(self.rules.keep_logs, self.rules.keep_log_bytes)
         self.workers = Workers(self.rules.worker_timeout, self.rules.worker_bytes)
         self.timers = Timers()
         self.schedules: dict[str, Schedule] = {}
@@ -84,9 +84,9 @@ class Engine:
         self.watches: dict[str, dict[Watch, None]] = {}  # message id -> who waits for its end
         self.watched_by: dict[int, dict[Watch, None]] = {}  # connection -> its watches
         self.sweeps: dict[Sweep, None] = {}  # commands over many messages, on their way
-        self.tallies = Tallies()
-        self.journal = Journal()
-        self.webhooks = Webhooks()
+        self.tallies = Tallies(self.rules.keep_tallies)
+        self.journal = Journal(self.rules.keep_events, self.rules.keep_all_events)
+        self.webhooks = Webhooks(self.rules.most_webhooks)
         self.users = Users()
         self.watched = False  # somebody outside has subscribed to events
         self.listening = False  # watched, or a webhook is on: events are built only then

@@ -26,6 +26,12 @@ class Rules(Struct, frozen=True):
     keep_ids: int = 50_000  # of completed messages that are not kept, for those that depend on them
     retention: int = 0  # ms; 0: no limit of age
     done_progress: float | None = None  # what a completed message reports; None: its last value
+    keep_logs: int = 10_000  # messages whose logs are kept
+    keep_log_bytes: int = 64 << 20  # of all logs together
+    keep_events: int = 10_000  # newest events of each queue
+    keep_all_events: int = 200_000  # of all queues
+    keep_tallies: int = 10_000  # queues whose ends are counted by the minute
+    most_webhooks: int = 1_000  # each event looks at all of them
     worker_timeout: int = 30_000  # ms of silence after which a worker is stale
     worker_bytes: int = 16 << 20  # that all registered workers may take
 

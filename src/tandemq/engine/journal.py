@@ -10,9 +10,6 @@ from typing import NamedTuple
 
 from tandemq.model.outcome import Event
 
-PER_QUEUE = 10_000  # newest events of a queue that are kept
-IN_ALL = 200_000  # of all queues; of more, those of the longest silent queue go
-
 
 class Entry(NamedTuple):
     """One event that was told of."""
@@ -25,7 +22,9 @@ class Entry(NamedTuple):
 class Journal:
     """The events of every queue; the one that was heard of last comes last."""
 
-    def __init__(self) -> None:
+    def __init__(self, per_queue: int, in_all: int) -> None:
+        """Keep so many of each queue and of all; of more, the longest silent queue's go first."""
+        self._per_queue, self._in_all = per_queue, in_all
         self._of: OrderedDict[str, deque[Entry]] = OrderedDict()
         self.size = 0
 
@@ -41,10 +40,10 @@ class Journal:
         self._of.move_to_end(event.queue)
         entries.append(Entry(event.type, event.id, event.at))
         self.size += 1
-        if len(entries) > PER_QUEUE:
+        if len(entries) > self._per_queue:
             entries.popleft()
             self.size -= 1
-        while self.size > IN_ALL and len(self._of) > 1:
+        while self.size > self._in_all and len(self._of) > 1:
             self.trim(next(iter(self._of)), 0)
 
     def trim(self, queue: str, keep: int) -> int:

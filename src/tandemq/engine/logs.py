@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tandemq.engine.core import Engine
 
 FACT = "log/"  # + message id: the key under which a log is stored
-KEEP_LOGS = 10_000  # messages whose logs are kept, least recently written go first
-KEEP_BYTES = 64 << 20  # of all logs together
 
 _encode = msgspec.msgpack.encode
 _decode = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -27,7 +25,9 @@ _decode = msgspec.msgpack.Decoder(list[bytes]).decode
 class Logs:
     """Every log, least recently written first."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int, most_bytes: int) -> None:
+        """Keep ``most`` logs of ``most_bytes`` together; those not written for longest go first."""
+        self._most, self._most_bytes = most, most_bytes
         self._logs: OrderedDict[str, list[bytes]] = OrderedDict()
         self.size_bytes = 0
 
@@ -53,7 +53,9 @@ class Logs:
         while len(lines) > most:
             self.size_bytes -= len(lines.pop(0))
         engine.record(FACT + id, _encode(lines))
-        while len(self._logs) > KEEP_LOGS or (self.size_bytes > KEEP_BYTES and len(self._logs) > 1):
+        while len(self._logs) > self._most or (
+            self.size_bytes > self._most_bytes and len(self._logs) > 1
+        ):
             self.drop(engine, next(iter(self._logs)))
 
     def keep(self, engine: Engine, id: str, newest: int) -> None:

@@ -19,7 +19,6 @@ FACT = "metric/"  # + hour since the epoch + "/" + queue: the key of what was co
 MINUTE = 60_000  # ms
 HOUR = 60  # minutes
 KEPT = 20_160  # minutes that are kept
-QUEUES = 10_000  # queues whose figures are kept; of more, the longest unchanged go
 LATER = 1_000  # ms until what was counted is written
 
 
@@ -119,7 +118,9 @@ NOTHING = Tally()
 class Tallies:
     """What was counted for each queue; the one that changed last comes last."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        """Keep the figures of ``most`` queues; of more, the longest unchanged go."""
+        self._most = most
         self.gen = 0
         self._of: dict[str, Tally] = {}
         self._dirty: dict[str, Tally] = {}
@@ -152,7 +153,7 @@ class Tallies:
         tally.dirty.add(hour)
         del self._of[queue]
         self._of[queue] = tally
-        if len(self._of) > QUEUES:
+        if len(self._of) > self._most:
             self.drop(engine, next(iter(self._of)))
 
     def flush(self, engine: Engine) -> None:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tandemq.engine.core import Engine
 
 FACT = "webhook/"  # + id: the key under which a webhook is stored
-LIMIT = 1_000  # webhooks; each event looks at all of them
 
 EVENTS = {
     "pushed": "job.pushed",
@@ -46,9 +45,10 @@ _decode = msgspec.msgpack.Decoder(Webhook).decode
 
 
 class Webhooks:
-    """The registered webhooks, by id."""
+    """The registered webhooks, by id; there may be ``most`` of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self.most = most
         self._all: dict[str, Webhook] = {}
 
     def __len__(self) -> int:

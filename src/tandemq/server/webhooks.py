@@ -39,8 +39,6 @@ MISSING = "webhooks cannot be delivered: pip install 'tandemq[webhooks]'"
 TIMEOUT = 10.0  # s for one try, redirects and the head of the answer included
 REDIRECTS = 5  # at most
 SENDERS = 4  # deliveries of one webhook that run at once
-LINE = 1_000  # deliveries of one webhook that may wait
-IN_ALL = 10_000  # deliveries that may wait
 GRACE = 1.0  # s for deliveries that run when the server stops
 POOL = 500  # connections, in use or kept
 KEEP_ALIVE = 15.0  # s that an idle connection is kept
@@ -69,11 +67,14 @@ class Deliveries:
         self._tries = settings.webhook_max_retries
         self._pause = settings.webhook_retry_delay_ms / 1000
         self._networks = settings.webhook_networks
+        self._most, self._most_bytes = settings.webhook_max_waiting, settings.webhook_max_bytes
+        self._line = max(1, self._most // 10)
         self._lines: dict[str, Line] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._post: Post | None = None
         self._making = asyncio.Lock()
         self.waiting = 0
+        self.held_bytes = 0  # of data in what waits or runs
         self.dropped = 0  # refused because too many waited
         self._closed = False
 
@@ -86,15 +87,17 @@ class Deliveries:
         """Deliver an event when its turn comes; it is counted as failed if too many wait."""
         if self._closed:
             return
-        line = self._lines.setdefault(hook.id, Line())
-        if len(line.waiting) >= LINE or self.waiting >= IN_ALL:
+        line, size = self._lines.setdefault(hook.id, Line()), _size(event)
+        full = len(line.waiting) >= self._line or self.waiting >= self._most
+        if full or (self.held_bytes and self.held_bytes + size > self._most_bytes):
             self.dropped += 1
-            if self.dropped % LINE == 1:
-                log.warning("%d deliveries to %s wait: more are dropped", LINE, hook.id)
+            if self.dropped % 1_000 == 1:
+                log.warning("%d deliveries wait: more to %s are dropped", self.waiting, hook.id)
             self._runtime.loop.call_soon(self._ended, hook, False)
             return
         line.waiting.append((hook, event))
         self.waiting += 1
+        self.held_bytes += size
         if line.running < SENDERS:
             line.running += 1
             task = self._runtime.loop.create_task(self._send_all(hook.id, line))
@@ -122,6 +125,7 @@ class Deliveries:
                 self.waiting -= 1
                 if self._runtime.engine.webhooks.get(id) is not None:
                     self._ended(hook, await self._deliver(hook, event))
+                self.held_bytes -= _size(event)
         finally:
             line.running -= 1
             if not (line.running or line.waiting):
@@ -169,6 +173,11 @@ class Deliveries:
 
     def _ended(self, hook: Webhook, well: bool) -> None:
         self._runtime.delivered(hook.id, well)
+
+
+def _size(event: Event) -> int:
+    data = event.fields.get("data")
+    return len(data) if isinstance(data, bytes) else 0
 
 
 class Post:

@@ -30,6 +30,8 @@ from tandemq.model.message import (
 )
 from tandemq.stores.base import Row, StoreFailed
 
+SHARED_LENGTH = 1_024  # bytes of options that are kept for others: few have longer ones in common
+
 
 class _Lease(msgspec.Struct, array_like=True, gc=False):
     token: str | None
@@ -218,7 +220,12 @@ def decode(row: Row) -> Message:
         raise StoreFailed(f"the row of message {row.seq} cannot be read: {exc}") from exc
 
 
-@lru_cache(maxsize=4096)
 def _options(packed: bytes) -> Options:
+    """Return options as one object for all messages that have the same, unless they are long."""
+    return _shared(packed) if len(packed) <= SHARED_LENGTH else _shared.__wrapped__(packed)
+
+
+@lru_cache(maxsize=4096)
+def _shared(packed: bytes) -> Options:
     stored = _decode_options(packed)
     return Options(**dict(zip(_Options.__struct_fields__, _options_tuple(stored), strict=True)))

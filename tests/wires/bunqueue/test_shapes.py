@@ -16,7 +16,7 @@ from tandemq.engine.core import Engine
 from tandemq.engine.ids import Uuid7
 from tandemq.engine.publish import draft, publish
 from tandemq.model.body import holds_wide_integer
-from tandemq.model.message import Lease, Message, Options, Run, State, Step
+from tandemq.model.message import Lease, Links, Message, Options, Run, State, Step
 from tandemq.wires.bunqueue import codec, shapes
 
 KEYS = [
@@ -322,6 +322,20 @@ def test_encoded_options_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch)
         m.run, m.state = Run(started=6, heartbeat=6), State.LEASED
         assert decoded(job_of(m))["ttl"] == n
     assert len(shapes._tails) == 3
+
+
+def test_what_is_long_is_encoded_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "_tails", {})
+    monkeypatch.setattr(shapes, "_siblings", {})
+    long = "x" * (shapes.KEPT_LENGTH + 1)
+    for text in (long, "short"):
+        m = Message("i", "q", "n", b"\x01", 1, 5, 7, options=Options(tags=(text,)))
+        m.run, m.state = Run(started=6, heartbeat=6), State.LEASED
+        child = Message("i", "q", "n", b"\x01", 1, 5, 7, links=Links(parent=text))
+        for _ in range(2):
+            assert decoded(job_of(m))["tags"] == [text]
+            assert decoded(shapes.job_at_rest(child))["parentId"] == text
+    assert (len(shapes._tails), len(shapes._siblings)) == (1, 1)
 
 
 def test_options_that_took_over_a_place_in_memory_are_not_mistaken() -> None:

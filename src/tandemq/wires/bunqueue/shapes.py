@@ -30,6 +30,7 @@ from tandemq.wires.bunqueue.codec import (
 
 KEYS = 47
 TAILS = 4096  # encoded tails that are kept
+KEPT_LENGTH = 2_048  # bytes of what is kept encoded: few have something longer in common
 
 _HEAD = b"\xde\x00" + bytes((KEYS,)) + b"\xa2id"
 _HEAD_READ = b"\xde\x00" + bytes((KEYS + 3,)) + b"\xa2id"
@@ -239,7 +240,7 @@ def _tail(options: Options) -> bytes:
     known = _tails.get(id(options))
     if known is None or known[0] is not options:
         known = options, _encode_tail(options)
-        if len(_tails) < TAILS:
+        if len(_tails) < TAILS and len(known[1]) <= KEPT_LENGTH:
             _tails[id(options)] = known
     return known[1]
 
@@ -266,9 +267,10 @@ def _plain_child(links: Links) -> bytes:
     known = _siblings.get(key)
     if known is None:
         known = _PLAIN_TAIL[: -len(_NO_FAMILY)] + _family(links)
-        if len(_siblings) >= TAILS:
-            _siblings.clear()
-        _siblings[key] = known
+        if len(known) <= KEPT_LENGTH:
+            if len(_siblings) >= TAILS:
+                _siblings.clear()
+            _siblings[key] = known
     return known
 
 
