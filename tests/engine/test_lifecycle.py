@@ -34,6 +34,7 @@ ROWS = {
     ("fail", LEASED): {DELAYED, READY, DEAD, GONE},
     ("release", LEASED): {READY, DEAD, GONE},
     ("extend", LEASED): {LEASED},
+    ("redeliver", LEASED): {LEASED},  # ours: nobody answered, and the same subscriber is asked
     ("expire", PARKED): {DEAD, GONE},
     ("expire", DELAYED): {DEAD, GONE},
     ("expire", READY): {DEAD, GONE},

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
+from tandemq.engine.consumers import Subscription
 from tandemq.engine.lane import NO_TERMS, Lane, Terms
 from tandemq.engine.lanes import Lanes
 from tandemq.engine.timers import FAR
@@ -75,7 +76,8 @@ class Alarm:
 def limited(q: Queue) -> bool:
     """Whether a queue has anything that has to be asked before a message is handed out."""
     s = q.settings
-    return q.groups is not None or s.rate is not None or s.concurrency is not None
+    asked = q.groups is not None or s.rate is not None or s.concurrency is not None
+    return asked or s.broker is not None or bool(q.subscriptions)
 
 
 def open_lanes(q: Queue) -> Lanes:
@@ -96,6 +98,9 @@ def adopt(engine: Engine, q: Queue, before: Settings) -> None:
     if q.settings.stall != before.stall:
         _watch_again(engine, q)
     q.limited = limited(q) or q.ring.choosy > 0
+    policy = q.settings.broker
+    q.fans_out = policy is not None and policy.fans_out
+    q.bounded = policy is not None
     arm(engine, q)
     if q.ring:
         ring_at(engine, q, 0)  # it may have opened
@@ -175,11 +180,41 @@ def _take_out(
 
 
 def match(engine: Engine, q: Queue, now: int) -> None:
-    """Bind ready messages to whoever may take them, first come first served."""
+    """Bind ready messages to whoever may take them, first come first served.
+
+    What ends on the way may ask for another match: that is one more round, not one level deeper.
+    """
+    q.rounds += 1
+    if q.rounds > 1:
+        return
     q.opens = NEVER
     if q.alarm is not None and q.alarm.at == 0:
         q.alarm.at = FAR  # this is what it was to ring for
         q.alarm.gen += 1
+    try:
+        while q.rounds:
+            q.rounds = 1
+            _match_once(engine, q, now)
+            q.rounds -= 1
+    finally:
+        q.rounds = 0
+    arm(engine, q)
+
+
+def _match_once(engine: Engine, q: Queue, now: int) -> None:
+    if q.fans_out:
+        from tandemq.engine import fanout  # which builds on this module
+
+        fanout.match(engine, q, now)
+    else:
+        _match_ring(engine, q, now)
+    if engine.blocked and q.name in engine.blocked:
+        from tandemq.engine import overflow  # as well
+
+        overflow.let_in(engine, q, now)
+
+
+def _match_ring(engine: Engine, q: Queue, now: int) -> None:
     refused: set[Terms | None] = set()
     while engine.granting and q.open and q.ready and not full(q):
         c = q.ring.willing(refused)
@@ -189,11 +224,15 @@ def match(engine: Engine, q: Queue, now: int) -> None:
             refused.add(c.terms)
         elif q.bucket is not None:
             refused.clear()  # what is first now may cost less than what there were no tokens for
-    arm(engine, q)
 
 
 def _serve(engine: Engine, q: Queue, c: Consumer, now: int) -> bool:
     """Give a consumer what it may take; False when that is nothing."""
+    if isinstance(c, Subscription):
+        m = following(engine, q, None, now)
+        if m is not None:
+            engine.subscribers[c.conn].serve(engine, q, c, m, now)
+        return m is not None
     taken = engine.grant_to(c, q, now)
     if taken:
         engine.answer(c, taken)

@@ -10,17 +10,21 @@ from tandemq.engine import (
     admission,
     consume,
     deadletters,
+    fanout,
     limits,
+    overflow,
     schedules,
     settle,
     sweeps,
     watches,
 )
 from tandemq.engine.admission import Alarm
-from tandemq.engine.consumers import Consumer
+from tandemq.engine.consumers import Consumer, Subscription
 from tandemq.engine.core import Engine
 from tandemq.engine.deadletters import Graveyard
+from tandemq.engine.fanout import Copy
 from tandemq.engine.finished import Finished
+from tandemq.engine.overflow import Blocked
 from tandemq.engine.sweeps import Sweep
 from tandemq.engine.tallies import Tallies
 from tandemq.engine.watches import Watch
@@ -55,10 +59,25 @@ def shift_spans(engine: Engine, step: int) -> None:
         if q.limited:
             admission.shift_spans(engine, q, step)
         for c in q.ring:
-            c.until += step
-            c.gen += 1
-            engine.timers.set(c, c.until)
+            if not isinstance(c, Subscription):
+                c.until += step
+                c.gen += 1
+                engine.timers.set(c, c.until)
+    _shift_broker(engine, step)
     watches.shift_spans(engine, step)
+
+
+def _shift_broker(engine: Engine, step: int) -> None:
+    for out in engine.fanouts.values():
+        for copy in out.copies.values():
+            copy.until += step
+            copy.gen += 1
+            engine.timers.set(copy, copy.until)
+    for blocked in engine.blocked.values():
+        for b in blocked:
+            b.until += step
+            b.gen += 1
+            engine.timers.set(b, b.until)
 
 
 def next_wake(engine: Engine) -> int | None:
@@ -80,6 +99,8 @@ def _message(engine: Engine, m: Message, now: int) -> None:
     if m.state is LEASED:
         settle.overdue(engine, m, now)
         return
+    if m.seq in engine.fanouts:
+        return  # what is out is not cut off
     end = expires(m)
     if end is not None and end <= now:
         engine.expired(m, now)
@@ -96,6 +117,9 @@ ON_TIME: dict[type, Callable[[Engine, Any, int], object]] = {
     Finished: lambda engine, finished, now: finished.sweep(engine, now),
     Sweep: sweeps.go_on,
     Watch: watches.give_up,
+    Copy: fanout.rang,
+    Subscription: fanout.catch_up,
+    Blocked: overflow.give_up,
     Graveyard: deadletters.go_over,
     Tallies: lambda engine, tallies, _: tallies.flush(engine),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tandemq.engine import admission, watches
+from tandemq.engine import admission, overflow, subscriptions, watches
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine
 from tandemq.engine.lane import Terms
@@ -63,20 +63,30 @@ def give_up(engine: Engine, c: Consumer, now: int) -> None:
 
 
 def withdraw(engine: Engine, conn: int, allowed: Callable[[str], bool]) -> None:
-    """End the waiting pulls of a connection on queues that are not allowed: they get nothing."""
+    """End the waiting pulls of a connection on queues that are not allowed: they get nothing.
+
+    Its subscriptions there end too; what they held goes back uncharged.
+    """
     for c in list(engine.waiting.get(conn, ())):
         if not allowed(c.queue):
             engine.answer(c, [])
             engine.tidy(engine.queues[c.queue])
 
 
-def disconnect(engine: Engine, conn: int, now: int, spared: int | None = None) -> None:
+def disconnect(
+    engine: Engine, conn: int, now: int, spared: int | None = None, *, broken: bool = True
+) -> None:
     """Forget a connection: its waiting pulls end, what it held goes back to its place at once.
 
     No attempt is charged, one interruption is (ruling 15), but for leases taken at ``spared`` or
     later: nobody has seen those. Leases that were renewed stay: they belong to a client that
-    heartbeats over another connection (bunqueue semantics 6).
+    heartbeats over another connection (bunqueue semantics 6). What its subscriptions held is
+    charged less, and nothing unless the connection was ``broken`` without taking its leave.
     """
+    if engine.subscribers:
+        subscriptions.disconnect(engine, conn, now, broken=broken)
+    if engine.blocked:
+        overflow.disconnect(engine, conn)
     for c in list(engine.waiting.pop(conn, ())):
         q = engine.queues[c.queue]
         q.ring.drop(c)

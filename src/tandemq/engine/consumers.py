@@ -1,21 +1,22 @@
-"""Consumers waiting for messages: one-shot pulls and standing subscriptions, in turn."""
+"""Consumers of a queue: one-shot pulls that wait and standing subscriptions, in turn."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tandemq.engine.lane import Terms
-from tandemq.model.message import Message
+
+if TYPE_CHECKING:
+    from tandemq.engine.fanout import Copy
 
 
 @dataclass(slots=True, eq=False)
 class Consumer:
-    """Somebody who wants messages of one queue.
+    """Somebody who wants messages of one queue: a pull that waits.
 
-    A pull has a request to answer (``req``): it takes up to ``prefetch`` messages at once and is
-    over. A subscription has none: it stays, and never holds more than ``prefetch`` at a time.
+    It takes up to ``prefetch`` messages at once and is over.
     """
 
     conn: int
@@ -26,14 +27,27 @@ class Consumer:
     detach: bool = False  # what it takes survives its connection
     until: int = 0  # when a pull stops waiting
     gen: int = 0  # a timer set for an older one is dead
-    stalled: bool = False  # its connection does not drain
     closed: bool = False
     terms: Terms | None = None  # what a pull asks of groups
-    held: dict[str, Message] = field(default_factory=dict)
 
     @property
     def willing(self) -> bool:
-        return not (self.closed or self.stalled) and len(self.held) < self.prefetch
+        """Whether it would take a message now."""
+        return not self.closed
+
+
+@dataclass(slots=True, eq=False)
+class Subscription(Consumer):
+    """Somebody who wants messages of one queue as they come, at most ``prefetch`` at a time."""
+
+    name: str = ""  # of the subscriber, for whoever reads of a message that it did not answer
+    held: int = 0  # messages it has not answered
+    stalled: bool = False  # its connection does not drain
+    mailbox: deque[Copy] = field(default_factory=deque)  # copies that wait for a place
+
+    @property
+    def willing(self) -> bool:
+        return not (self.closed or self.stalled) and self.held < self.prefetch
 
 
 class Ring(OrderedDict[Consumer, None]):

@@ -7,6 +7,7 @@ The engine is told the time and never waits; what changed and what must be said 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +27,17 @@ from tandemq.engine.timers import Timers
 from tandemq.engine.users import Users
 from tandemq.engine.webhooks import Webhooks
 from tandemq.engine.workers import Workers
+from tandemq.model.broker import Reason
 from tandemq.model.message import DEFAULTS, Lease, Message, Options, Run, State
-from tandemq.model.outcome import Event, Late, Outcome, Reply
+from tandemq.model.outcome import Deliver, Event, Late, Outcome, Reply
 from tandemq.model.policy import BATCH_BYTES, expires, looks_again
 from tandemq.model.schedule import Schedule
 from tandemq.model.size import message_bytes, short_options
 
 if TYPE_CHECKING:
+    from tandemq.engine.fanout import Fanout
+    from tandemq.engine.overflow import Blocked
+    from tandemq.engine.subscriptions import Subscriber
     from tandemq.engine.sweeps import Sweep
     from tandemq.engine.watches import Watch
 
@@ -76,11 +81,15 @@ class Engine:
         self.dependents = Dependents(self.rules.keep_ids)
         self.keyring = Keyring()
         self.seq = 0
+        self.subscribers: dict[int, Subscriber] = {}  # connection -> its subscriptions
+        self.fanouts: dict[int, Fanout] = {}  # seq of an origin -> its copies
+        self.blocked: dict[str, deque[Blocked]] = {}  # queue -> who waits for room in it
+        self.push_token = ""  # of every lease that a subscription has; nobody is told of it
         self.granting = True  # False while the server winds down: no new leases
         self.owes_sync = False  # something changed whose publisher asked for more than a commit
         self._changed: dict[int, Message] = {}
         self._facts: dict[str, bytes | None] = {}
-        self._effects: list[Reply | Late] = []
+        self._effects: list[Reply | Late | Deliver] = []
         self.watches: dict[str, dict[Watch, None]] = {}  # message id -> who waits for its end
         self.watched_by: dict[int, dict[Watch, None]] = {}  # connection -> its watches
         self.sweeps: dict[Sweep, None] = {}  # commands over many messages, on their way
@@ -125,6 +134,8 @@ class Engine:
             self.keyring.moved(self, m, before)
         if before is PARKED:
             self.dependents.left(self, m)
+            if self.fanouts and (copies := self.fanouts.pop(m.seq, None)) is not None:
+                copies.close(self)
         if to is GONE:
             self._changed[m.seq] = m
             if self.messages.get(m.id) is m:
@@ -171,6 +182,8 @@ class Engine:
                 q.ready.left(m)
             if m.priority > 0:
                 q.prioritized -= 1
+            if self.blocked and q.name in self.blocked:
+                admission.ring_at(self, q, 0)  # there is room for whoever waits for it
             return
         del q.members[state][m.seq]
         if state is LEASED:
@@ -189,6 +202,8 @@ class Engine:
             del held[m.seq]
             if not held:
                 del self.leased_by[conn]
+            if m.lease.delivered:  # type: ignore[union-attr]
+                self.subscribers[conn].let_go(self, m)
 
     def admit(self, m: Message) -> None:
         """Take in a message as it was stored, in whatever state that is."""
@@ -236,20 +251,28 @@ class Engine:
         move(m, "reschedule", m.state)
         self.enter(m, q)
 
-    def extended(self, m: Message) -> None:
+    def extended(self, m: Message, verb: str = "extend") -> None:
         """The deadline of a leased message has moved, perhaps nearer."""
-        move(m, "extend", LEASED)
+        move(m, verb, LEASED)
         self._changed[m.seq] = m
         if (at := looks_again(m)) is not None:
             self.timers.set(m, at)
 
     # -- the matchmaker ------------------------------------------------------------------------
 
-    def lease(self, m: Message, conn: int | None, span: int | None, now: int) -> None:
+    def lease(
+        self,
+        m: Message,
+        conn: int | None,
+        span: int | None,
+        now: int,
+        *,
+        delivered: bool = False,
+    ) -> None:
         """Hand out a message just popped from the ready order.
 
         ``span`` None gives a lease without a token, which no clock ends; ``conn`` None one that
-        survives its connection.
+        survives its connection; ``delivered`` one of a subscription.
         """
         run = m.run
         if run is None:
@@ -265,6 +288,8 @@ class Engine:
         move(m, "lease", LEASED)
         if span is None:
             m.lease = Lease(None, 0, 0, conn)
+        elif delivered:
+            m.lease = Lease(self.push_token, now + span, span, conn, 0, True)
         else:
             m.lease = Lease(self.new_id(now), now + span, span, conn)
         self.enter(m, q)
@@ -289,6 +314,11 @@ class Engine:
         from tandemq.engine.endings import ended  # which builds on this module
 
         self.counters.expired += 1
+        if m.letter is not None:
+            from tandemq.engine import dlq  # as well
+
+            dlq.end(self, m, now, Reason.MESSAGE_EXPIRED, popped=popped)
+            return
         self.shift(m, "expire", GONE, popped=popped)
         ended(self, m, now, well=False, parent_told=False)
 
@@ -367,6 +397,10 @@ class Engine:
     def tell(self, conn: int, req: Any, reply: Any) -> None:
         """Answer a request that had waited for something else than messages."""
         self._effects.append(Late(conn, req, reply))
+
+    def deliver(self, conns: list[int], m: Message, payload: bytes) -> None:
+        """Send a message to subscribers."""
+        self._effects.append(Deliver(conns, m, payload))
 
     def record(self, key: str, value: bytes | None) -> None:
         """Remember a fact that is not part of a message; None forgets it."""

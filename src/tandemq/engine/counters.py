@@ -17,3 +17,8 @@ class Counters:
     expired: int = 0
     stalled: int = 0
     interrupted: int = 0  # given back because a connection broke
+    published: int = 0  # on a broker's wire, and accepted
+    delivered: int = 0  # to subscribers, each copy, but not what is sent again
+    acknowledged: int = 0  # by subscribers, each copy
+    dead_lettered: int = 0
+    dropped: int = 0  # lost by a rule of their queue: full, too old, or out of attempts

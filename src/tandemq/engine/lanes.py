@@ -144,6 +144,10 @@ class Lanes:
                 counts[priority] = counts.get(priority, 0) + n
         return counts
 
+    def oldest(self) -> Iterator[Message]:
+        """Yield what has no group; see ``Ready.oldest``."""
+        return self.plain.oldest()
+
     def all(self) -> Iterator[Message]:
         """Yield the ready messages; see ``Ready.all``."""
         yield from self.plain.all()

@@ -56,6 +56,7 @@ EDGES: dict[State, dict[str, frozenset[State]]] = {
             "fail": {DELAYED, READY, DEAD, GONE},
             "release": {READY, DEAD, GONE},
             "extend": {LEASED},
+            "redeliver": {LEASED},
             "reschedule": {DELAYED, READY},
             "park": {PARKED},
             "cancel": {GONE},

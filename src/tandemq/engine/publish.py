@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable
 from tandemq.engine import flows
 from tandemq.engine import ties as bonds
 from tandemq.engine.core import Engine
+from tandemq.engine.overflow import waiting
 from tandemq.engine.queue import Queue
-from tandemq.model.errors import GroupFull, TandemqError
+from tandemq.model.errors import GroupFull, QueueFull, TandemqError
 from tandemq.model.message import DEFAULTS, ENDED, Message, Options, State
 
 DELAYED, READY = State.DELAYED, State.READY
@@ -112,7 +113,7 @@ def accept(engine: Engine, q: Queue, m: Message, now: int, fresh: Collection[str
     if not m.id:
         m.id = engine.new_id(now)
         known = None
-        if m.options is DEFAULTS and m.links is None:  # nothing to look at, as with most
+        if m.options is DEFAULTS and m.links is None and not q.bounded:  # as with most
             begin(engine, q, m, DELAYED if m.due > now else READY, now)
             return m
     else:
@@ -126,6 +127,8 @@ def accept(engine: Engine, q: Queue, m: Message, now: int, fresh: Collection[str
         return twin
     if m.options.group_max is not None:
         _check_room(engine, q, m)
+    if q.bounded and waiting(q) >= q.settings.broker.max_size:  # type: ignore[union-attr]
+        raise QueueFull(q.name)
     if known is not None:
         engine.forget(known)
         engine.queues[q.name] = q  # it may have held nothing else

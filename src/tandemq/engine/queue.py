@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from tandemq.engine.consumers import Ring
+from tandemq.engine.consumers import Ring, Subscription
 from tandemq.engine.lanes import Lanes
 from tandemq.engine.ready import Ready
 from tandemq.engine.timers import FAR
+from tandemq.model.broker import Policy
 from tandemq.model.message import Message, State
 from tandemq.model.policy import Burial, Rate, Stall
 
@@ -30,6 +31,7 @@ class Settings(Struct, omit_defaults=True, frozen=True):
     burial: Burial = Burial()
     rate: Rate | None = None
     concurrency: float | None = None  # leased messages at a time
+    broker: Policy | None = None  # None: a job queue, or nobody has decided yet
 
 
 NO_SETTINGS = Settings()
@@ -74,7 +76,9 @@ class Queue:
 
     __slots__ = (
         "alarm",
+        "bounded",
         "bucket",
+        "fans_out",
         "graveyard",
         "groups",
         "limited",
@@ -84,7 +88,9 @@ class Queue:
         "prioritized",
         "ready",
         "ring",
+        "rounds",
         "settings",
+        "subscriptions",
     )
 
     def __init__(self, name: str) -> None:
@@ -93,9 +99,13 @@ class Queue:
         self.groups: Lanes | None = None  # the same as ``ready``, once there was a group
         self.limited = False  # something has to be asked before a message is handed out
         self.bucket: Bucket | None = None  # the tokens of its rate limit
+        self.bounded = False  # it takes no more than so many
+        self.fans_out = False  # everybody gets every message
+        self.rounds = 0  # of the match that is going on
         self.opens = FAR  # when there are tokens for whoever was refused some
         self.alarm: Alarm | None = None
         self.ring = Ring()
+        self.subscriptions: dict[Subscription, None] = {}  # all of them, in or out of the ring
         self.settings = NO_SETTINGS
         self.prioritized = 0  # of the ready ones, those with a priority above 0
         # Every message but the ready ones, by state in the order of arrival there.
@@ -119,7 +129,7 @@ class Queue:
     @property
     def blank(self) -> bool:
         """Nothing would be lost if the queue were forgotten."""
-        if any(self.members) or self.ready or self.ring:
+        if any(self.members) or self.ready or self.ring or self.subscriptions:
             return False
         return self.settings == NO_SETTINGS and (self.groups is None or self.groups.blank)
 

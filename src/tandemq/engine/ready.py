@@ -223,6 +223,13 @@ class Ready:
             if lane is not None:
                 yield from used_up(lane.stack, lane.early, lane.line)
 
+    def oldest(self) -> Iterator[Message]:
+        """Yield the ready messages, those of the lowest priority first, oldest before newest."""
+        for priority in sorted(self._lanes):
+            for entry in self._lanes[priority].entries():
+                if entry[2] == entry[3].gen:
+                    yield entry[3]
+
     def __iter__(self) -> Iterator[Message]:
         """Yield the ready messages in the order in which they would be handed out."""
         for priority in sorted(self._lanes, reverse=True):

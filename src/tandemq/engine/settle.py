@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
+from tandemq.engine import dlq
 from tandemq.engine.core import Engine
 from tandemq.engine.deadletters import remember_try
 from tandemq.engine.endings import ended
 from tandemq.engine.overlap import dropped
 from tandemq.engine.timeline import end_run
+from tandemq.model.broker import Reason
 from tandemq.model.errors import NotLeased, TokenRequired, WrongToken
 from tandemq.model.message import Message, Run, State, Step, Try
 from tandemq.model.policy import (
@@ -102,7 +104,9 @@ def ack(
     return True
 
 
-def complete(engine: Engine, m: Message, now: int, result: bytes | None, remove: bool) -> None:
+def complete(
+    engine: Engine, m: Message, now: int, result: bytes | None, remove: bool, verb: str = "ack"
+) -> None:
     """End a message well, and keep it for those who ask, unless somebody wished otherwise."""
     run = m.run
     assert run is not None, "only what was handed out is completed"
@@ -114,7 +118,7 @@ def complete(engine: Engine, m: Message, now: int, result: bytes | None, remove:
     run.result = result
     if engine.rules.done_progress is not None:
         run.progress = engine.rules.done_progress
-    engine.shift(m, "ack", GONE if remove or m.options.remove_on_complete else DONE)
+    engine.shift(m, verb, GONE if remove or m.options.remove_on_complete else DONE)
     if engine.listening:
         engine.say("completed", m, now, data=result)
     ended(engine, m, now, well=True)
@@ -202,6 +206,10 @@ def bury(
 ) -> None:
     """Make a leased message a dead letter; ``verb`` is the edge of its life that leads there."""
     assert m.run is not None, "a leased message has run"
+    if m.letter is not None and engine.queues[m.queue].settings.broker is not None:
+        reason = _REASONS.get(cause, Reason.MAX_RETRIES_EXCEEDED)
+        dlq.end(engine, m, now, reason, m.run.error)
+        return
     engine.counters.failed += 1
     engine.tallies.count(engine, m.queue, now, well=False)
     m.run.finished = now
@@ -210,8 +218,14 @@ def bury(
     ended(engine, m, now, well=False)
 
 
+_REASONS = {"worker_lost": Reason.WORKER_LOST, "explicit_fail": Reason.HANDLER_EXCEPTION}
+
+
 def overdue(engine: Engine, m: Message, now: int) -> None:
     """The clock ends a lease: it ran out, the job ran too long, or its worker went silent."""
+    if m.lease is not None and m.lease.delivered and m.lease.conn is not None:
+        engine.subscribers[m.lease.conn].unanswered(engine, m, now)
+        return
     ends, limit = lease_ends_at(m), times_out_at(m)
     if limit is not None and limit <= now:
         _retire(m)

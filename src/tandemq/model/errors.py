@@ -47,6 +47,17 @@ class GroupFull(TandemqError):
         self.group, self.size = group, size
 
 
+class QueueFull(TandemqError):
+    """As many messages wait in a queue as it may hold, and none of them is dropped for another."""
+
+    code = "queue-full"
+    retry = True
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(queue)
+        self.queue = queue
+
+
 class NotFound(TandemqError):
     """The named thing does not exist."""
 

@@ -106,6 +106,7 @@ class Lease(Struct, gc=False):
     span: int  # renewed for this long, when the renewal names no other span
     conn: int | None  # the connection it dies with; None: survives disconnects
     renewals: int = 0
+    delivered: bool = False  # to a subscription: whoever received it settles it, by its name
 
 
 class Step(NamedTuple):
@@ -152,6 +153,24 @@ class Run(Struct, gc=False):
     first_priority: int | None = None  # with which it was published, if it was changed since
 
 
+class Death(NamedTuple):
+    """How a message came into a dead letter queue."""
+
+    queue: str  # where it was published
+    reason: int  # a ``model.broker.Reason``
+    at: int
+    attempts: int
+    text: str | None = None  # what more there is to say
+
+
+class Letter(Struct, gc=False):
+    """What a message has that was published on a broker's wire; its body is JSON, b"" for none."""
+
+    id: str  # as its publisher named it; two messages may have the same
+    headers: dict[str, str] | None = None
+    death: Death | None = None  # it is a dead letter
+
+
 class Message(Struct, gc=False):
     """One message from its publication until it is forgotten."""
 
@@ -172,6 +191,7 @@ class Message(Struct, gc=False):
     run: Run | None = None
     links: Links | None = None
     repeat: Repeat | None = None
+    letter: Letter | None = None
     gen: int = 0  # counts moves; entries and timers made for an older one are stale
     stored: bool = False  # its row exists, so only the head needs writing
     rebodied: bool = False  # and the body as well: the row has an older one

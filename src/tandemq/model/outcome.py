@@ -15,6 +15,14 @@ class Reply(NamedTuple):
     messages: list[Message]
 
 
+class Deliver(NamedTuple):
+    """A message for subscribers, which nobody asked for at this moment."""
+
+    conns: list[int]
+    message: Message
+    payload: bytes  # its body as JSON, b"" for none
+
+
 class Late(NamedTuple):
     """The answer to any other request that had waited: what its command would have returned.
 
@@ -41,5 +49,5 @@ class Outcome(NamedTuple):
 
     changed: dict[int, Message]  # by seq; a message that is GONE is to be forgotten
     facts: dict[str, bytes | None]
-    effects: list[Reply | Late]
+    effects: list[Reply | Late | Deliver]
     events: list[Event]

@@ -84,8 +84,11 @@ def expires(m: Message) -> int | None:
 
 
 def stalls_at(m: Message, stall: Stall) -> int | None:
-    """Return when a leased message counts as stalled, if it shows no sign of life until then."""
-    if not stall.enabled or m.run is None:
+    """Return when a leased message counts as stalled, if it shows no sign of life until then.
+
+    What was delivered to a subscription has a time for its answer, and no other sign of life.
+    """
+    if not stall.enabled or m.run is None or (m.lease is not None and m.lease.delivered):
         return None
     own = m.options.stall_timeout
     interval = stall.interval if own is None else max(0, int(own))
@@ -113,13 +116,17 @@ def log_lines(options: Options) -> int:
 def times_out_at(m: Message) -> int | None:
     """Return when a leased message has run longer than its publisher allowed."""
     timeout = m.options.timeout
-    return m.run.started + max(1, int(timeout)) if timeout and m.run else None
+    if not timeout or m.run is None or (m.lease is not None and m.lease.delivered):
+        return None
+    return m.run.started + max(1, int(timeout))
 
 
 def lease_ends_at(m: Message) -> int | None:
     """Return when an unrenewed lease is taken back; a lease without a token has no end."""
     lease = m.lease
-    return lease.until + LEASE_GRACE if lease and lease.token is not None else None
+    if lease is None or lease.token is None:
+        return None
+    return lease.until if lease.delivered else lease.until + LEASE_GRACE
 
 
 def lease_of(m: Message) -> tuple[Run, Lease]:
@@ -140,6 +147,8 @@ def looks_again(m: Message) -> int | None:
     state = m.state
     if state is LEASED:
         lease, run = m.lease, m.run
+        if lease.delivered:  # type: ignore[union-attr]
+            return lease.until  # type: ignore[union-attr]
         at = run.started + STALL_SWEEP  # type: ignore[union-attr]  # it has run
         if lease.token is not None and lease.until + LEASE_GRACE < at:  # type: ignore[union-attr]
             at = lease.until + LEASE_GRACE  # type: ignore[union-attr]  # and a lease

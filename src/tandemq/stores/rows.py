@@ -18,7 +18,9 @@ import msgspec
 
 from tandemq.model.message import (
     DEFAULTS,
+    Death,
     Lease,
+    Letter,
     Links,
     Message,
     Options,
@@ -39,6 +41,7 @@ class _Lease(msgspec.Struct, array_like=True, gc=False):
     span: int
     conn: int | None
     renewals: int = 0
+    delivered: bool = False
 
 
 class _Run(msgspec.Struct, array_like=True, gc=False):
@@ -107,6 +110,12 @@ class _Links(msgspec.Struct, array_like=True, gc=False):
     removal_fails: bool = False
 
 
+class _Letter(msgspec.Struct, array_like=True, gc=False):
+    id: str
+    headers: dict[str, str] | None = None
+    death: Death | None = None
+
+
 class _Repeat(msgspec.Struct, array_like=True, gc=False):
     every: int | float | None = None
     pattern: str | None = None
@@ -138,6 +147,7 @@ class _Head(msgspec.Struct, array_like=True, gc=False):
     run: _Run | None = None
     links: _Links | None = None
     repeat: _Repeat | None = None
+    letter: _Letter | None = None
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -147,6 +157,7 @@ _options_tuple = attrgetter(*_Options.__struct_fields__)
 _lease_tuple = attrgetter(*_Lease.__struct_fields__)
 _run_tuple = attrgetter(*_Run.__struct_fields__)
 _links_tuple = attrgetter(*_Links.__struct_fields__)
+_letter_tuple = attrgetter(*_Letter.__struct_fields__)
 _repeat_tuple = attrgetter(*_Repeat.__struct_fields__)
 
 
@@ -176,11 +187,12 @@ def encode_head(m: Message) -> bytes:
 
 
 def _ties(m: Message) -> tuple[object, ...]:
-    if m.links is None and m.repeat is None:
+    if m.links is None and m.repeat is None and m.letter is None:
         return ()  # nearly all: the row ends early
     return (
         None if m.links is None else _links_tuple(m.links),
         None if m.repeat is None else _repeat_tuple(m.repeat),
+        None if m.letter is None else _letter_tuple(m.letter),
     )
 
 
@@ -213,6 +225,7 @@ def decode(row: Row) -> Message:
             None if head.run is None else Run(*_run_tuple(head.run)),
             None if head.links is None else Links(*_links_tuple(head.links)),
             None if head.repeat is None else Repeat(*_repeat_tuple(head.repeat)),
+            None if head.letter is None else Letter(*_letter_tuple(head.letter)),
             0,
             True,
         )

@@ -1,0 +1,257 @@
+"""Fan-out: one message for everybody who is subscribed when its turn comes.
+
+Without acknowledgment it is handed over, and that is that. With acknowledgment the message waits,
+parked, while every subscriber has a copy of its own: a slim record with a timer and a count of
+attempts, in memory only. A crash ends every subscription, and with it every copy, so that there is
+nothing to store: the message stands in its old place again (docs/decisions). Sources: VibeMQ
+semantics 2.4 and 2.5, ruling 17.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tandemq.engine import admission, dlq, settle
+from tandemq.engine.consumers import Subscription
+from tandemq.engine.core import Engine
+from tandemq.engine.queue import Queue
+from tandemq.engine.timeline import run_for
+from tandemq.model.broker import Mode, Reason, most_attempts, wait_for_ack
+from tandemq.model.crossing import Uncarriable, name_of, payload_of
+from tandemq.model.message import Message, State
+from tandemq.model.policy import expires, most_interruptions
+
+if TYPE_CHECKING:
+    from tandemq.engine.subscriptions import Subscriber
+
+PARKED, READY, GONE = State.PARKED, State.READY, State.GONE
+
+
+class Copy:
+    """What one subscriber has to acknowledge."""
+
+    __slots__ = ("attempts", "fanout", "gen", "out", "sub", "until")
+
+    def __init__(self, fanout: Fanout, sub: Subscription) -> None:
+        self.fanout = fanout
+        self.sub = sub
+        self.attempts = 0  # deliveries that went unanswered
+        self.until = 0  # when the present one has
+        self.out = False  # it was delivered, else it waits for a place
+        self.gen = 0
+
+
+class Fanout:
+    """A message and its copies."""
+
+    __slots__ = ("acked", "copies", "failed", "interrupted", "name", "origin", "payload", "reason")
+
+    def __init__(self, origin: Message, name: str, payload: bytes) -> None:
+        self.origin = origin
+        self.name = name
+        self.payload = payload
+        self.copies: dict[Subscription, Copy] = {}
+        self.acked = 0
+        self.failed: list[str] = []  # the names of subscribers that never answered
+        self.reason = Reason.MAX_RETRIES_EXCEEDED
+        self.interrupted = False  # a connection broke that held it before all others
+
+    def close(self, engine: Engine) -> None:
+        """The message is taken away: nobody need answer any more."""
+        for copy in list(self.copies.values()):
+            _let_go(engine, copy)
+            if copy.sub.mailbox:
+                engine.timers.set(copy.sub, 0)  # it has a place for the next one
+
+
+# -- spreading -------------------------------------------------------------------------------------
+
+
+def match(engine: Engine, q: Queue, now: int) -> None:
+    """Give each ready message to everybody who is subscribed."""
+    policy = q.settings.broker
+    assert policy is not None, "only a broker's queue fans out"
+    spread = _spread if policy.mode is Mode.FAN_OUT_WITH_ACK else _hand_over
+    while engine.granting and q.open and q.ready:
+        subs = [sub for sub in q.subscriptions if spread is _spread or not sub.stalled]
+        m = admission.following(engine, q, None, now) if subs else None
+        if m is None:
+            return
+        try:
+            payload = payload_of(m)
+        except Uncarriable as odd:
+            text = f"JSON cannot carry {odd}"
+            dlq.end(engine, m, now, Reason.DESERIALIZATION_ERROR, text, popped=True)
+        else:
+            spread(engine, subs, m, payload, now)
+
+
+def _hand_over(
+    engine: Engine, subs: list[Subscription], m: Message, payload: bytes, now: int
+) -> None:
+    engine.counters.delivered += len(subs)
+    engine.deliver([sub.conn for sub in subs], m, payload)
+    if m.letter is None:  # a job is completed, for those who wait for its end
+        engine.lease(m, None, None, now)
+        settle.complete(engine, m, now, None, False)
+    else:
+        engine.shift(m, "hand-off", GONE, popped=True)
+
+
+def _spread(engine: Engine, subs: list[Subscription], m: Message, payload: bytes, now: int) -> None:
+    engine.shift(m, "fan-out", PARKED, popped=True)
+    fanout = engine.fanouts[m.seq] = Fanout(m, name_of(m), payload)
+    conns = []
+    for sub in subs:
+        copy = fanout.copies[sub] = Copy(fanout, sub)
+        if sub.willing and not sub.mailbox:
+            _out(engine, copy, now)
+            conns.append(sub.conn)
+        else:
+            sub.mailbox.append(copy)
+    engine.deliver(conns, m, payload)
+
+
+def _out(engine: Engine, copy: Copy, now: int) -> None:
+    sub, fanout = copy.sub, copy.fanout
+    copy.out = True
+    engine.subscribers[sub.conn].add(fanout.name, copy)
+    sub.held += 1
+    engine.counters.delivered += not copy.attempts
+    _wait(engine, copy, now)
+
+
+def _wait(engine: Engine, copy: Copy, now: int) -> None:
+    policy = engine.queues[copy.sub.queue].settings.broker
+    assert policy is not None, "only a broker's queue fans out"
+    copy.until = now + wait_for_ack(policy, copy.attempts)
+    engine.timers.set(copy, copy.until)
+
+
+def catch_up(engine: Engine, sub: Subscription, now: int) -> None:
+    """Deliver the copies that wait for a place, as far as there is one."""
+    while sub.mailbox and sub.willing:
+        copy = sub.mailbox.popleft()
+        _out(engine, copy, now)
+        engine.deliver([sub.conn], copy.fanout.origin, copy.fanout.payload)
+
+
+# -- answers, and none -----------------------------------------------------------------------------
+
+
+def acknowledge(engine: Engine, copy: Copy, now: int) -> None:
+    """One subscriber is done with its copy."""
+    copy.fanout.acked += 1
+    _settle(engine, copy, now)
+
+
+def refuse(engine: Engine, copy: Copy, delay: int, now: int) -> None:
+    """One subscriber wants its copy again, after ``delay`` ms."""
+    if not _charge(engine, copy, now, Reason.HANDLER_EXCEPTION):
+        return
+    copy.gen += 1
+    if delay:
+        copy.until = now + delay
+        engine.timers.set(copy, copy.until)
+        copy.attempts -= 1  # its timer will count this one
+    else:
+        _again(engine, copy, now)
+
+
+def rang(engine: Engine, copy: Copy, now: int) -> None:
+    """One subscriber has not answered in time: it is asked again, nobody else is."""
+    if copy.until > now:
+        engine.timers.set(copy, copy.until)
+    elif _charge(engine, copy, now, Reason.MAX_RETRIES_EXCEEDED):
+        _again(engine, copy, now)
+
+
+def _again(engine: Engine, copy: Copy, now: int) -> None:
+    sub = copy.sub
+    if sub.stalled:
+        _take_back(engine, copy)
+        sub.mailbox.appendleft(copy)  # until it reads again
+        return
+    _wait(engine, copy, now)
+    engine.deliver([sub.conn], copy.fanout.origin, copy.fanout.payload)
+
+
+def _charge(engine: Engine, copy: Copy, now: int, reason: Reason) -> bool:
+    """Count a delivery that went wrong; False when it was the last one."""
+    fanout, q = copy.fanout, engine.queues[copy.sub.queue]
+    m = fanout.origin
+    copy.attempts += 1
+    policy = q.settings.broker
+    assert policy is not None, "only a broker's queue fans out"
+    most = most_attempts(policy) if m.letter is not None else m.options.max_attempts
+    end = expires(m)
+    late = end is not None and end <= now
+    if copy.attempts < most and not late:
+        engine.counters.retried += 1
+        return True
+    fanout.failed.append(copy.sub.name)
+    fanout.reason = Reason.MESSAGE_EXPIRED if late else reason
+    m.attempts = max(m.attempts, copy.attempts)
+    _settle(engine, copy, now)
+    return False
+
+
+def leave(engine: Engine, who: Subscriber, sub: Subscription, now: int, *, broken: bool) -> None:
+    """A subscription ends: its copies are settled, neither acknowledged nor failed."""
+    held = [copy for copy in who.everything() if isinstance(copy, Copy) and copy.sub is sub]
+    for n, copy in enumerate([*held, *sub.mailbox]):
+        copy.fanout.interrupted |= broken and n == 0
+        _settle(engine, copy, now)
+
+
+def _settle(engine: Engine, copy: Copy, now: int) -> None:
+    fanout, sub = copy.fanout, copy.sub
+    _let_go(engine, copy)
+    if not fanout.copies:
+        del engine.fanouts[fanout.origin.seq]
+        _finish(engine, fanout, now)
+    catch_up(engine, sub, now)
+
+
+def _let_go(engine: Engine, copy: Copy) -> None:
+    del copy.fanout.copies[copy.sub]
+    if copy.out:
+        _take_back(engine, copy)
+    else:
+        copy.sub.mailbox.remove(copy)
+
+
+def _take_back(engine: Engine, copy: Copy) -> None:
+    copy.gen += 1
+    copy.out = False
+    copy.sub.held -= 1
+    engine.subscribers[copy.sub.conn].drop(copy.fanout.name, copy)
+
+
+def _finish(engine: Engine, fanout: Fanout, now: int) -> None:
+    """Every copy is settled: the message is done, dead, or has to find somebody else."""
+    m = fanout.origin
+    if fanout.failed:
+        text = "not acknowledged by " + ", ".join(fanout.failed)
+        dlq.end(engine, m, now, fanout.reason, text)
+    elif fanout.acked:
+        run_for(m)
+        settle.complete(engine, m, now, None, False, verb="settled")
+    else:
+        _back(engine, fanout, now)
+
+
+def _back(engine: Engine, fanout: Fanout, now: int) -> None:
+    m = fanout.origin
+    if fanout.interrupted:
+        run = run_for(m)
+        run.interruptions += 1
+        engine.counters.interrupted += 1
+        if 0 < most_interruptions(m.options) <= run.interruptions:
+            if dlq.keeps(engine, m):
+                text = f"Connection lost {run.interruptions} times while it was running"
+                dlq.end(engine, m, now, Reason.WORKER_LOST, text)
+                return
+            run.interruptions, m.due = 0, now
+    engine.shift(m, "settled", READY)
+    engine.match(engine.queues[m.queue], now)

@@ -1,0 +1,115 @@
+"""Full queues: what makes room, and publishers that wait for some.
+
+Only what waits counts, not what somebody holds. A job is never dropped for room (ruling 12).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tandemq.engine.core import Engine
+from tandemq.engine.queue import Queue
+from tandemq.model.errors import QueueFull, TandemqError
+from tandemq.model.message import State
+
+GONE, DELAYED = State.GONE, State.DELAYED
+
+
+@dataclass(slots=True, eq=False)
+class Blocked:
+    """One publisher that waits for room in a queue."""
+
+    queue: str
+    conn: int
+    req: Any
+    accept: Callable[[int], Any]  # (now): publishes, and returns what to answer
+    until: int  # when it is refused
+    gen: int = 0
+
+
+def waiting(q: Queue) -> int:
+    """Return how many messages wait in a queue."""
+    return len(q.ready) + len(q.members[DELAYED])
+
+
+def full(q: Queue) -> bool:
+    """Whether no more may wait in a queue."""
+    policy = q.settings.broker
+    return policy is not None and waiting(q) >= policy.max_size
+
+
+def drop_oldest(engine: Engine, q: Queue, now: int) -> bool:
+    """Drop the oldest letter of those that are served last; False if there is none."""
+    m = next((m for m in q.ready.oldest() if m.letter is not None), None)
+    if m is None:
+        return False
+    from tandemq.engine.endings import ended  # which builds on what needs this module
+
+    engine.counters.dropped += 1
+    engine.shift(m, "overflow", GONE)
+    engine.queues[q.name] = q  # it may have held nothing else
+    ended(engine, m, now, well=False)
+    return True
+
+
+# -- publishers that wait --------------------------------------------------------------------------
+
+
+def hold(engine: Engine, b: Blocked) -> None:
+    """Let a publisher wait, behind those that wait already."""
+    engine.blocked.setdefault(b.queue, deque()).append(b)
+    engine.timers.set(b, b.until)
+
+
+def held(engine: Engine, queue: str) -> bool:
+    """Whether publishers wait for room in a queue: whoever comes now waits behind them."""
+    return queue in engine.blocked
+
+
+def let_in(engine: Engine, q: Queue, now: int) -> None:
+    """Accept from those who wait, in their order, while there is room."""
+    blocked = engine.blocked.get(q.name)
+    while blocked and not full(q):
+        b = blocked.popleft()
+        b.gen += 1
+        if not blocked:
+            del engine.blocked[q.name]
+        try:
+            reply = b.accept(now)
+        except TandemqError as refused:
+            reply = refused
+        engine.tell(b.conn, b.req, reply)
+
+
+def give_up(engine: Engine, b: Blocked, now: int) -> None:
+    """A publisher has waited long enough."""
+    if b.until > now:
+        engine.timers.set(b, b.until)
+        return
+    _leave(engine, b)
+    engine.tell(b.conn, b.req, QueueFull(b.queue))
+
+
+def disconnect(engine: Engine, conn: int) -> None:
+    """Forget what a connection wanted to publish; it was never accepted."""
+    for blocked in list(engine.blocked.values()):
+        for b in [b for b in blocked if b.conn == conn]:
+            _leave(engine, b)
+
+
+def refuse_all(engine: Engine, queue: str) -> None:
+    """The queue is gone: those who wait for room in it are refused."""
+    for b in list(engine.blocked.get(queue, ())):
+        _leave(engine, b)
+        engine.tell(b.conn, b.req, QueueFull(queue))
+
+
+def _leave(engine: Engine, b: Blocked) -> None:
+    b.gen += 1
+    blocked = engine.blocked[b.queue]
+    blocked.remove(b)
+    if not blocked:
+        del engine.blocked[b.queue]
