@@ -10,7 +10,7 @@ from tandemq.engine import clock, consume, dlq, post, subscriptions
 from tandemq.engine.core import Engine
 from tandemq.model.broker import Mode, Overflow, Policy
 from tandemq.model.crossing import name_of
-from tandemq.model.errors import QueueFull
+from tandemq.model.errors import MustWait, QueueFull
 from tandemq.model.message import Letter, Message
 from tandemq.model.outcome import Deliver
 
@@ -41,10 +41,10 @@ class Office:
         for id in ids:
             q = post.opened(self.engine, queue, self.now, Policy())
             try:
-                entry = post.post(self.engine, q, Letter(id, headers), body, level, self.now)
-                ends.append(entry.name)
-            except QueueFull:
-                ends.append("FULL")
+                post.post(self.engine, q, Letter(id, headers), body, level, self.now)
+                ends.append("ACCEPTED")
+            except QueueFull as refused:
+                ends.append("BLOCKED" if isinstance(refused, MustWait) else "FULL")
         return ends
 
     def subscribe(self, *conns: int, queue: str = "q", window: int = 1_000) -> None:

@@ -32,7 +32,8 @@ def block(office: Office, conn: int, id: str, wait: int = 8_000) -> None:
         put(office.engine, id, body=b"1")
         return id
 
-    overflow.hold(office.engine, Blocked("q", conn, id, accept, office.now + wait))
+    b = Blocked("q", conn, id, accept, office.now + wait)
+    assert overflow.enter(office.engine, b, office.now) is None
 
 
 def test_the_oldest_goes() -> None:
@@ -114,14 +115,14 @@ def test_who_has_to_wait_is_told_and_let_in_in_order() -> None:
     assert office.post("a", "b", "c") == ["ACCEPTED", "ACCEPTED", "BLOCKED"]
     block(office, A, "c")
     block(office, B, "d")
-    assert overflow.held(office.engine, "q")
+    assert "q" in office.engine.blocked
     assert late(office) == []
     office.subscribe(C, window=1)
     assert late(office) == [(A, "c", "c")]
     office.ack(C, "a")
     clock.tick(office.engine, office.now)
     assert late(office) == [(B, "d", "d")]
-    assert not overflow.held(office.engine, "q")
+    assert "q" not in office.engine.blocked
     assert office.waiting() == ["c", "d"]
 
 
@@ -129,7 +130,11 @@ def test_whoever_comes_while_others_wait_waits_behind_them() -> None:
     office = office_of(**BLOCK)
     office.post("a", "b")
     block(office, A, "c")
-    assert office.post("z") == ["BLOCKED"]
+    block(office, B, "d")
+    overflow.drop_oldest(office.engine, office.engine.queues["q"], office.now)
+    block(office, C, "e")
+    clock.tick(office.engine, office.now)
+    assert late(office) == [(A, "c", "c")]
 
 
 def test_room_that_an_operator_makes_is_room_too() -> None:
@@ -152,7 +157,7 @@ def test_who_has_waited_long_enough_is_refused() -> None:
     clock.tick(office.engine, office.now)
     ((conn, req, refused),) = late(office)
     assert (conn, req, type(refused)) == (A, "c", QueueFull)
-    assert not overflow.held(office.engine, "q")
+    assert "q" not in office.engine.blocked
 
 
 def test_who_leaves_waits_no_more() -> None:
@@ -174,11 +179,13 @@ def test_a_refusal_while_being_let_in_is_told() -> None:
     def refuse(now: int) -> str:
         raise QueueFull("q")
 
-    overflow.hold(office.engine, Blocked("q", A, "r", refuse, office.now + 1))
+    block(office, C, "c")
+    b = Blocked("q", A, "r", refuse, office.now + 1)
+    assert overflow.enter(office.engine, b, office.now) is None
     office.subscribe(B)
     clock.tick(office.engine, office.now)
-    ((_, _, refused),) = late(office)
-    assert isinstance(refused, QueueFull)
+    (_, told) = late(office)
+    assert isinstance(told[2], QueueFull)
 
 
 def test_when_a_queue_goes_those_who_wait_are_refused() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from tandemq.engine import (
     admission,
     consume,
     deadletters,
+    entrance,
     fanout,
     limits,
     overflow,
@@ -25,6 +26,7 @@ from tandemq.engine.deadletters import Graveyard
 from tandemq.engine.fanout import Copy
 from tandemq.engine.finished import Finished
 from tandemq.engine.overflow import Blocked
+from tandemq.engine.pressure import Pressure, Slow
 from tandemq.engine.sweeps import Sweep
 from tandemq.engine.tallies import Tallies
 from tandemq.engine.watches import Watch
@@ -73,11 +75,10 @@ def _shift_broker(engine: Engine, step: int) -> None:
             copy.until += step
             copy.gen += 1
             engine.timers.set(copy, copy.until)
-    for blocked in engine.blocked.values():
-        for b in blocked:
-            b.until += step
-            b.gen += 1
-            engine.timers.set(b, b.until)
+    for b in chain(engine.pressure.held, *engine.blocked.values()):
+        b.until += step
+        b.gen += 1
+        engine.timers.set(b, b.until)
 
 
 def next_wake(engine: Engine) -> int | None:
@@ -120,6 +121,8 @@ ON_TIME: dict[type, Callable[[Engine, Any, int], object]] = {
     Copy: fanout.rang,
     Subscription: fanout.catch_up,
     Blocked: overflow.give_up,
+    Pressure: entrance.rang,
+    Slow: entrance.late,
     Graveyard: deadletters.go_over,
     Tallies: lambda engine, tallies, _: tallies.flush(engine),
 }

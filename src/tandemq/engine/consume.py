@@ -11,6 +11,7 @@ from tandemq.engine.lane import Terms
 from tandemq.engine.overlap import dropped
 from tandemq.engine.settle import bury
 from tandemq.engine.timeline import end_run
+from tandemq.model.errors import BadRequest
 from tandemq.model.message import Message, State
 from tandemq.model.policy import lease_of, most_interruptions
 
@@ -31,8 +32,13 @@ def take(
     ``span`` asks for leases with a token, of that many ms; ``conn`` None for leases that survive
     every connection. ``terms`` are what the pull asks of groups. A queue that does not exist is not
     made by asking. Large messages come in smaller numbers, see ``Engine.grant``.
+
+    Raises:
+        BadRequest: the queue gives every message to all its subscribers.
     """
     q = engine.queues.get(queue)
+    if q is not None and q.fans_out:
+        raise BadRequest(f"Queue {queue} fans out to its subscribers: subscribe to it, do not pull")
     if q is None or not q.open or not engine.granting:
         return []
     return engine.grant(q, count, conn, span, now, terms)
@@ -85,7 +91,7 @@ def disconnect(
     """
     if engine.subscribers:
         subscriptions.disconnect(engine, conn, now, broken=broken)
-    if engine.blocked:
+    if engine.blocked or engine.pressure.held:
         overflow.disconnect(engine, conn)
     for c in list(engine.waiting.pop(conn, ())):
         q = engine.queues[c.queue]

@@ -21,6 +21,7 @@ from tandemq.engine.keyring import Keyring
 from tandemq.engine.lane import Terms
 from tandemq.engine.lifecycle import move
 from tandemq.engine.logs import Logs
+from tandemq.engine.pressure import Pressure, weight
 from tandemq.engine.queue import Queue
 from tandemq.engine.tallies import Tallies
 from tandemq.engine.timers import Timers
@@ -84,6 +85,7 @@ class Engine:
         self.subscribers: dict[int, Subscriber] = {}  # connection -> its subscriptions
         self.fanouts: dict[int, Fanout] = {}  # seq of an origin -> its copies
         self.blocked: dict[str, deque[Blocked]] = {}  # queue -> who waits for room in it
+        self.pressure = Pressure(self.rules.max_memory)
         self.push_token = ""  # of every lease that a subscription has; nobody is told of it
         self.granting = True  # False while the server winds down: no new leases
         self.owes_sync = False  # something changed whose publisher asked for more than a commit
@@ -138,6 +140,8 @@ class Engine:
                 copies.close(self)
         if to is GONE:
             self._changed[m.seq] = m
+            if before is not NEW:
+                self.pressure.grow(self, -weight(m))
             if self.messages.get(m.id) is m:
                 del self.messages[m.id]
             self.tidy(q)
@@ -210,6 +214,7 @@ class Engine:
         self.messages[m.id] = m
         self.seq = max(self.seq, m.seq)
         self.enter(m, self.queue(m.queue))
+        self.pressure.grow(self, weight(m))
         del self._changed[m.seq]
 
     def evict(self, m: Message) -> None:
@@ -218,6 +223,9 @@ class Engine:
         if m.state not in (NEW, GONE):
             q = self.queues[m.queue]
             self._leave(m, q)
+            if self.fanouts and (copies := self.fanouts.pop(m.seq, None)) is not None:
+                copies.close(self)
+            self.pressure.grow(self, -weight(m))
             if self.messages.get(m.id) is m:
                 del self.messages[m.id]
             m.state = GONE
@@ -240,6 +248,7 @@ class Engine:
         """Give a message another body, which its row has to get as well."""
         if m.state is DONE:
             self.finished.size_bytes += len(body) - len(m.body)
+        self.pressure.grow(self, len(body) - len(m.body))
         m.body, m.rebodied = body, True
         self._changed[m.seq] = m
 

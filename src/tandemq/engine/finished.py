@@ -25,6 +25,7 @@ class Rules(Struct, frozen=True):
     keep_done_bytes: int = 256 << 20
     keep_ids: int = 50_000  # of completed messages that are not kept, for those that depend on them
     retention: int = 0  # ms; 0: no limit of age
+    max_memory: int = 0  # bytes of all messages; 0: no limit
     done_progress: float | None = None  # what a completed message reports; None: its last value
     keep_logs: int = 10_000  # messages whose logs are kept
     keep_log_bytes: int = 64 << 20  # of all logs together

@@ -12,7 +12,7 @@ from typing import Any
 
 from tandemq.engine.core import Engine
 from tandemq.engine.queue import Queue
-from tandemq.model.errors import QueueFull, TandemqError
+from tandemq.model.errors import MemoryFull, MustWait, QueueFull, TandemqError
 from tandemq.model.message import State
 
 GONE, DELAYED = State.GONE, State.DELAYED
@@ -58,46 +58,66 @@ def drop_oldest(engine: Engine, q: Queue, now: int) -> bool:
 # -- publishers that wait --------------------------------------------------------------------------
 
 
-def hold(engine: Engine, b: Blocked) -> None:
-    """Let a publisher wait, behind those that wait already."""
+def enter(engine: Engine, b: Blocked, now: int) -> Any:
+    """Publish and return the answer; None when there is no room, and the answer comes later.
+
+    Raises:
+        TandemqError: what it wants to publish is refused.
+    """
+    if b.queue not in engine.blocked:
+        try:
+            return b.accept(now)
+        except MustWait:
+            pass
     engine.blocked.setdefault(b.queue, deque()).append(b)
     engine.timers.set(b, b.until)
+    return None
 
 
-def held(engine: Engine, queue: str) -> bool:
-    """Whether publishers wait for room in a queue: whoever comes now waits behind them."""
-    return queue in engine.blocked
+def admit(engine: Engine, b: Blocked, now: int) -> None:
+    """Let somebody in who has waited, and answer; who must wait again does so."""
+    try:
+        reply = enter(engine, b, now)
+    except TandemqError as refused:
+        reply = refused
+    if reply is not None:
+        engine.tell(b.conn, b.req, reply)
 
 
 def let_in(engine: Engine, q: Queue, now: int) -> None:
-    """Accept from those who wait, in their order, while there is room."""
-    blocked = engine.blocked.get(q.name)
-    while blocked and not full(q):
-        b = blocked.popleft()
+    """Accept from those who wait for room in a queue, in their order, while there is some."""
+    while not full(q) and (waiters := engine.blocked.pop(q.name, None)) is not None:
+        b = waiters.popleft()
         b.gen += 1
-        if not blocked:
-            del engine.blocked[q.name]
-        try:
-            reply = b.accept(now)
-        except TandemqError as refused:
-            reply = refused
-        engine.tell(b.conn, b.req, reply)
+        admit(engine, b, now)
+        again = engine.blocked.get(q.name)  # it may have to go on waiting
+        if waiters:
+            engine.blocked[q.name] = waiters if again is None else again + waiters
+        if again is not None:
+            return
 
 
 def give_up(engine: Engine, b: Blocked, now: int) -> None:
     """A publisher has waited long enough."""
     if b.until > now:
         engine.timers.set(b, b.until)
-        return
-    _leave(engine, b)
-    engine.tell(b.conn, b.req, QueueFull(b.queue))
+    elif b in engine.blocked.get(b.queue, ()):
+        _leave(engine, b)
+        engine.tell(b.conn, b.req, QueueFull(b.queue))
+    elif b in engine.pressure.held:
+        engine.pressure.held.remove(b)
+        b.gen += 1
+        engine.tell(b.conn, b.req, MemoryFull())
 
 
 def disconnect(engine: Engine, conn: int) -> None:
     """Forget what a connection wanted to publish; it was never accepted."""
-    for blocked in list(engine.blocked.values()):
-        for b in [b for b in blocked if b.conn == conn]:
+    for waiters in list(engine.blocked.values()):
+        for b in [b for b in waiters if b.conn == conn]:
             _leave(engine, b)
+    for b in [b for b in engine.pressure.held if b.conn == conn]:
+        engine.pressure.held.remove(b)
+        b.gen += 1
 
 
 def refuse_all(engine: Engine, queue: str) -> None:
@@ -109,7 +129,7 @@ def refuse_all(engine: Engine, queue: str) -> None:
 
 def _leave(engine: Engine, b: Blocked) -> None:
     b.gen += 1
-    blocked = engine.blocked[b.queue]
-    blocked.remove(b)
-    if not blocked:
+    waiters = engine.blocked[b.queue]
+    waiters.remove(b)
+    if not waiters:
         del engine.blocked[b.queue]

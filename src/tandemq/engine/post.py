@@ -6,26 +6,18 @@ queue, and so it stays (ruling 11).
 
 from __future__ import annotations
 
-from enum import Enum
-
 from msgspec.structs import replace
 
 from tandemq.engine import control, dlq, overflow, publish
 from tandemq.engine.core import Engine
+from tandemq.engine.pressure import Level
 from tandemq.engine.queue import Queue
 from tandemq.model.broker import Mode, Overflow, Policy, Reason, options_of
-from tandemq.model.errors import NotFound, QueueFull
+from tandemq.model.errors import MemoryFull, MustWait, NotFound, QueueFull
 from tandemq.model.message import Letter, Message, State
 
 NORMAL = 1  # of the four levels low, normal, high and critical, counted from 0
 NAME = "default"  # of the jobs that letters are for workers
-
-
-class Entry(Enum):
-    """What becomes of a letter."""
-
-    ACCEPTED = "it is in its queue, or in the one for dead letters"
-    BLOCKED = "its queue is full, and its publisher has to wait"
 
 
 def exists(engine: Engine, queue: str) -> bool:
@@ -52,36 +44,45 @@ def opened(engine: Engine, queue: str, now: int, default: Policy | None) -> Queu
     return q
 
 
-def post(engine: Engine, q: Queue, letter: Letter, body: bytes, level: int, now: int) -> Entry:
+def post(engine: Engine, q: Queue, letter: Letter, body: bytes, level: int, now: int) -> None:
     """Publish a letter; ``body`` is JSON and ``level`` one of four, 0 is low.
 
     Raises:
-        QueueFull: nothing has changed.
+        MustWait: the queue is full, and its publishers wait for room; nothing has changed.
+        QueueFull: it is full, and the letter is refused; nothing has changed.
+        MemoryFull: so is the memory, and a job queue drops nothing; nothing has changed.
     """
     policy = q.settings.broker
-    if policy is not None and policy.overflow is Overflow.BLOCK_PUBLISHER:
-        if overflow.full(q) or overflow.held(engine, q.name):
-            return Entry.BLOCKED
-    elif policy is not None and overflow.full(q):
-        m = _draft(engine, q, policy, letter, body, level, now)
-        if policy.overflow is Overflow.REDIRECT_TO_DLQ and policy.dead_letters:
-            dlq.move(engine, m, policy, now, Reason.QUEUE_OVERFLOW, None)
+    if policy is None and engine.pressure.level is Level.FULL:
+        raise MemoryFull
+    m = _draft(engine, q, policy, letter, body, level, now)
+    if policy is not None and (overflow.full(q) or engine.pressure.level is Level.FULL):
+        if _redirected(engine, policy, m, now):
             engine.counters.published += 1
-            return Entry.ACCEPTED
-        dropped = policy.overflow is Overflow.DROP_OLDEST and overflow.drop_oldest(engine, q, now)
-        if not dropped:
-            raise QueueFull(q.name)
-    enter(engine, q, letter, body, level, now)
-    return Entry.ACCEPTED
-
-
-def enter(engine: Engine, q: Queue, letter: Letter, body: bytes, level: int, now: int) -> None:
-    """Publish a letter into a queue that has room for it."""
-    m = _draft(engine, q, q.settings.broker, letter, body, level, now)
+            return
+        _make_room(engine, q, policy, now)
     publish.begin(engine, q, m, State.READY, now)
     engine.counters.published += 1
     if q.ring or q.subscriptions:
         engine.match(q, now)
+
+
+def _redirected(engine: Engine, policy: Policy, m: Message, now: int) -> bool:
+    """Put a letter among the dead ones, if that is the rule; it would free no memory."""
+    if policy.overflow is not Overflow.REDIRECT_TO_DLQ or not policy.dead_letters:
+        return False
+    if engine.pressure.level is Level.FULL:
+        return False
+    dlq.move(engine, m, policy, now, Reason.QUEUE_OVERFLOW, None)
+    return True
+
+
+def _make_room(engine: Engine, q: Queue, policy: Policy, now: int) -> None:
+    if policy.overflow is Overflow.BLOCK_PUBLISHER:
+        raise MustWait(q.name)
+    if policy.overflow is Overflow.DROP_OLDEST and overflow.drop_oldest(engine, q, now):
+        return
+    raise QueueFull(q.name)
 
 
 def _draft(

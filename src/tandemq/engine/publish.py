@@ -7,9 +7,11 @@ from collections.abc import Collection, Iterable
 from tandemq.engine import flows
 from tandemq.engine import ties as bonds
 from tandemq.engine.core import Engine
-from tandemq.engine.overflow import waiting
+from tandemq.engine.overflow import full
+from tandemq.engine.pressure import weight
 from tandemq.engine.queue import Queue
-from tandemq.model.errors import GroupFull, QueueFull, TandemqError
+from tandemq.model.broker import Overflow
+from tandemq.model.errors import GroupFull, MustWait, QueueFull, TandemqError
 from tandemq.model.message import DEFAULTS, ENDED, Message, Options, State
 
 DELAYED, READY = State.DELAYED, State.READY
@@ -127,8 +129,10 @@ def accept(engine: Engine, q: Queue, m: Message, now: int, fresh: Collection[str
         return twin
     if m.options.group_max is not None:
         _check_room(engine, q, m)
-    if q.bounded and waiting(q) >= q.settings.broker.max_size:  # type: ignore[union-attr]
-        raise QueueFull(q.name)
+    if q.bounded and full(q):
+        policy = q.settings.broker
+        blocks = policy is not None and policy.overflow is Overflow.BLOCK_PUBLISHER
+        raise (MustWait if blocks else QueueFull)(q.name)
     if known is not None:
         engine.forget(known)
         engine.queues[q.name] = q  # it may have held nothing else
@@ -149,6 +153,7 @@ def begin(engine: Engine, q: Queue, m: Message, first: State, now: int) -> None:
     m.state = m.born = first
     engine.messages[m.id] = m
     engine.enter(m, q)
+    engine.pressure.grow(engine, weight(m))
     engine.counters.pushed += 1
     if m.options.durable:
         engine.owes_sync = True

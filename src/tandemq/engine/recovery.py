@@ -9,23 +9,27 @@ from tandemq.engine.consume import release
 from tandemq.engine.core import Engine
 from tandemq.engine.deadletters import remember_try, restored
 from tandemq.engine.overlap import dropped
+from tandemq.engine.queue import Queue
 from tandemq.engine.settle import bury, retry_later
 from tandemq.engine.timeline import end_run
 from tandemq.model.message import Message, State, Try
 from tandemq.model.policy import most_stalls
 
-LEASED = State.LEASED
+PARKED, READY, LEASED = State.PARKED, State.READY, State.LEASED
 
 
 def resume(engine: Engine, now: int) -> int:
     """Decide about the messages that a crash left leased; return how many there were.
 
     Each is charged an attempt and a stall, and tried again after its back-off (bunqueue semantics
-    17). A clean stop gives leases back before it stores them, so it leaves none.
+    17). A clean stop gives leases back before it stores them, so it leaves none. What subscribers
+    held, or copies of it, takes its old place again, uncharged.
     """
     held = [m for q in engine.queues.values() for m in q.members[LEASED].values()]
+    for q in list(engine.queues.values()):
+        _unspread(engine, q)
     for m in held:
-        if dropped(engine, m, now):
+        if dropped(engine, m, now) or _undelivered(engine, m):
             continue
         run = m.run
         assert run is not None, "a leased message has run"
@@ -48,6 +52,22 @@ def resume(engine: Engine, now: int) -> int:
     for q in list(engine.queues.values()):
         restored(engine, q)
     return len(held)
+
+
+def _undelivered(engine: Engine, m: Message) -> bool:
+    """Give back what a subscriber held; False for anything else."""
+    if m.lease is None or not m.lease.delivered:
+        return False
+    m.lease.delivered = False  # nobody has to be told that there is a place
+    engine.shift(m, "release", READY)
+    return True
+
+
+def _unspread(engine: Engine, q: Queue) -> None:
+    """Let what waited for its copies wait for subscribers: copies end with the server."""
+    for m in list(q.members[PARKED].values()) if q.fans_out else ():
+        if m.links is None or not m.links.open:
+            engine.shift(m, "settled", READY)
 
 
 def show_last_start(m: Message) -> None:
@@ -77,10 +97,13 @@ def roll_back(
     for m in back:
         m.gen = gens[m.seq]  # newer than any entry that the old record has left behind
         engine.admit(m)
+        if _undelivered(engine, m):
+            continue
         if m.lease is not None and m.lease.conn is not None and lost(m.lease.conn):
             release(engine, m, now)
     engine.finished.sort()
     sweeps.fail_all(engine, "what this command had done could not be stored")
     for name in dict.fromkeys(m.queue for m in back):
+        _unspread(engine, engine.queues[name])
         restored(engine, engine.queues[name])
         engine.match(engine.queues[name], now)

@@ -58,6 +58,17 @@ class QueueFull(TandemqError):
         self.queue = queue
 
 
+class MustWait(QueueFull):
+    """The queue is full, and its publishers wait until there is room."""
+
+
+class MemoryFull(TandemqError):
+    """As much is stored as the memory allows, and what is new was not let in."""
+
+    code = "memory-full"
+    retry = True
+
+
 class NotFound(TandemqError):
     """The named thing does not exist."""
 
