@@ -23,6 +23,7 @@ class Office:
     def __init__(self, **rules: Any) -> None:
         self.engine: Engine = make_engine(**rules)
         self.now = NOW
+        self.facts: dict[str, bytes | None] = {}  # as a store would have them
 
     def make(self, queue: str = "q", **policy: Any) -> None:
         """Make a queue with a policy."""
@@ -68,10 +69,11 @@ class Office:
 
     def told(self) -> list[tuple[int, str]]:
         """Which deliveries were made since the last look: to whom, and the message's name."""
-        effects = self.engine.take().effects
+        outcome = self.engine.take()
+        self.facts.update(outcome.facts)
         return [
             (conn, name_of(effect.message))
-            for effect in effects
+            for effect in outcome.effects
             if isinstance(effect, Deliver)
             for conn in effect.conns
         ]

@@ -10,6 +10,7 @@ from tandemq.engine import clock, settle
 from tandemq.engine.subscriptions import Subscriber
 from tandemq.model.message import Message, State
 from tandemq.model.outcome import Reply
+from tandemq.model.policy import BATCH_BYTES
 
 
 @pytest.fixture
@@ -139,6 +140,19 @@ def test_a_subscriber_holds_no_more_than_its_window(office: Office) -> None:
     office.ack(A, "m1")
     assert office.told() == [(A, "m3")]
     assert office.waiting() == ["m4"]
+
+
+def test_large_messages_come_in_smaller_numbers(office: Office) -> None:
+    office.make(max_size=10)
+    large = b'"' + b"x" * (BATCH_BYTES - 2) + b'"'
+    office.post("m1", "m2", body=large)
+    office.post("m3")
+    office.subscribe(A)
+    assert office.told() == [(A, "m1")]
+    office.ack(A, "m1")
+    assert office.told() == [(A, "m2")]
+    office.ack(A, "m2")
+    assert office.told() == [(A, "m3")]
 
 
 def test_a_full_subscriber_is_skipped(office: Office) -> None:

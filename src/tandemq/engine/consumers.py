@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tandemq.engine.lane import Terms
+from tandemq.model.policy import BATCH_BYTES
 
 if TYPE_CHECKING:
     from tandemq.engine.fanout import Copy
+    from tandemq.model.message import Message
 
 
 @dataclass(slots=True, eq=False)
@@ -38,16 +40,32 @@ class Consumer:
 
 @dataclass(slots=True, eq=False)
 class Subscription(Consumer):
-    """Somebody who wants messages of one queue as they come, at most ``prefetch`` at a time."""
+    """Somebody who wants messages of one queue as they come, at most ``prefetch`` at a time.
+
+    Large messages come in smaller numbers, as they do for pulls.
+    """
 
     name: str = ""  # of the subscriber, for whoever reads of a message that it did not answer
     held: int = 0  # messages it has not answered
+    held_bytes: int = 0  # of their bodies
     stalled: bool = False  # its connection does not drain
     mailbox: deque[Copy] = field(default_factory=deque)  # copies that wait for a place
 
+    def took(self, m: Message) -> None:
+        """A message was delivered."""
+        self.held += 1
+        self.held_bytes += len(m.body)
+
+    def gave(self, m: Message) -> None:
+        """A message is answered, or taken back."""
+        self.held -= 1
+        self.held_bytes -= len(m.body)
+
     @property
     def willing(self) -> bool:
-        return not (self.closed or self.stalled) and self.held < self.prefetch
+        if self.closed or self.stalled or self.held >= self.prefetch:
+            return False
+        return self.held_bytes < BATCH_BYTES or not self.held
 
 
 class Ring(OrderedDict[Consumer, None]):

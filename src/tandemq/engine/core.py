@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tandemq.engine import admission
 from tandemq.engine.consumers import Consumer
@@ -21,6 +21,7 @@ from tandemq.engine.keyring import Keyring
 from tandemq.engine.lane import Terms
 from tandemq.engine.lifecycle import move
 from tandemq.engine.logs import Logs
+from tandemq.engine.outbox import Outbox
 from tandemq.engine.pressure import Pressure, weight
 from tandemq.engine.queue import Queue
 from tandemq.engine.tallies import Tallies
@@ -30,7 +31,7 @@ from tandemq.engine.webhooks import Webhooks
 from tandemq.engine.workers import Workers
 from tandemq.model.broker import Reason
 from tandemq.model.message import DEFAULTS, Lease, Message, Options, Run, State
-from tandemq.model.outcome import Deliver, Event, Late, Outcome, Reply
+from tandemq.model.outcome import Outcome, Reply
 from tandemq.model.policy import BATCH_BYTES, expires, looks_again
 from tandemq.model.schedule import Schedule
 from tandemq.model.size import message_bytes, short_options
@@ -52,7 +53,7 @@ NEW, PARKED, READY, LEASED, DONE, GONE = (
 )
 
 
-class Engine:
+class Engine(Outbox):
     """The broker without I/O.
 
     ``new_id(now)`` returns an id nobody can guess, ordered by time; it names messages and leases.
@@ -66,9 +67,10 @@ class Engine:
         uniform: Callable[[], float],
         rules: Rules | None = None,
     ) -> None:
+        self.rules = rules or Rules()
+        super().__init__(Journal(self.rules.keep_events, self.rules.keep_all_events))
         self.new_id = new_id
         self.uniform = uniform
-        self.rules = rules or Rules()
         self.queues: dict[str, Queue] = {}
         self.messages: dict[str, Message] = {}
         self.leased_by: dict[int, dict[int, Message]] = {}  # connection -> what dies with it
@@ -88,20 +90,12 @@ class Engine:
         self.pressure = Pressure(self.rules.max_memory)
         self.push_token = ""  # of every lease that a subscription has; nobody is told of it
         self.granting = True  # False while the server winds down: no new leases
-        self.owes_sync = False  # something changed whose publisher asked for more than a commit
-        self._changed: dict[int, Message] = {}
-        self._facts: dict[str, bytes | None] = {}
-        self._effects: list[Reply | Late | Deliver] = []
         self.watches: dict[str, dict[Watch, None]] = {}  # message id -> who waits for its end
         self.watched_by: dict[int, dict[Watch, None]] = {}  # connection -> its watches
         self.sweeps: dict[Sweep, None] = {}  # commands over many messages, on their way
         self.tallies = Tallies(self.rules.keep_tallies)
-        self.journal = Journal(self.rules.keep_events, self.rules.keep_all_events)
         self.webhooks = Webhooks(self.rules.most_webhooks)
         self.users = Users()
-        self.watched = False  # somebody outside has subscribed to events
-        self.listening = False  # watched, or a webhook is on: events are built only then
-        self._events: list[Event] = []
 
     def queue(self, name: str) -> Queue:
         """Return a queue; it begins to exist with the first request that leaves a trace in it."""
@@ -384,49 +378,10 @@ class Engine:
 
     # -- outcomes ------------------------------------------------------------------------------
 
-    def say(self, type: str, m: Message, now: int, **fields: Any) -> None:
-        """Tell those who listen; ask ``listening`` first, where it happens often."""
-        if self.listening:
-            self._tell(Event(type, m.queue, m.id, now, fields))
-
-    def announce(self, type: str, queue: str, now: int) -> None:
-        """Tell those who listen of what concerns a queue as a whole."""
-        if self.listening:
-            self._tell(Event(type, queue, "", now, {}))
-
-    def _tell(self, event: Event) -> None:
-        self._events.append(event)
-        self.journal.note(event)
-
-    def heard(self) -> list[Event]:
-        """Hand over the events so far: who listens from now on has not heard them."""
-        events, self._events = self._events, []
-        return events
-
-    def tell(self, conn: int, req: Any, reply: Any) -> None:
-        """Answer a request that had waited for something else than messages."""
-        self._effects.append(Late(conn, req, reply))
-
-    def deliver(self, conns: list[int], m: Message, payload: bytes) -> None:
-        """Send a message to subscribers."""
-        self._effects.append(Deliver(conns, m, payload))
-
-    def record(self, key: str, value: bytes | None) -> None:
-        """Remember a fact that is not part of a message; None forgets it."""
-        self._facts[key] = value
-
     def take(self) -> Outcome:
         """Hand over what changed and what must be said since the last call.
 
         What has ended is kept within its bounds here, once for all that ended meanwhile.
         """
         self.finished.keep_bounds(self)
-        outcome = Outcome(self._changed, self._facts, self._effects, self._events)
-        self._changed, self._facts, self._effects, self._events = {}, {}, [], []
-        self.owes_sync = False
-        return outcome
-
-    @property
-    def quiet(self) -> bool:
-        """Nothing waits to be taken."""
-        return not (self._changed or self._facts or self._effects)
+        return self.hand_over()

@@ -116,7 +116,7 @@ def _out(engine: Engine, copy: Copy, now: int) -> None:
     sub, fanout = copy.sub, copy.fanout
     copy.out = True
     engine.subscribers[sub.conn].add(fanout.name, copy)
-    sub.held += 1
+    sub.took(fanout.origin)
     engine.counters.delivered += not copy.attempts
     _wait(engine, copy, now)
 
@@ -224,7 +224,7 @@ def _let_go(engine: Engine, copy: Copy) -> None:
 def _take_back(engine: Engine, copy: Copy) -> None:
     copy.gen += 1
     copy.out = False
-    copy.sub.held -= 1
+    copy.sub.gave(copy.fanout.origin)
     engine.subscribers[copy.sub.conn].drop(copy.fanout.name, copy)
 
 

@@ -72,7 +72,7 @@ class Subscriber:
         span = wait_for_ack(_policy_of(q), m.attempts)
         engine.lease(m, sub.conn, span, now, delivered=True)
         self.add(name_of(m), m)
-        sub.held += 1
+        sub.took(m)
         engine.counters.delivered += m.leases == 1
         engine.deliver([sub.conn], m, payload)
         if sub.willing:
@@ -85,7 +85,7 @@ class Subscriber:
         self.drop(name_of(m), m)
         sub = self.subscriptions.get(m.queue)
         if sub is not None:
-            sub.held -= 1
+            sub.gave(m)
             _take_part(engine.queues[m.queue], sub)
 
     def unanswered(self, engine: Engine, m: Message, now: int) -> None:

@@ -83,7 +83,7 @@ def _double(value: int) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def name_of(m: Message) -> str:

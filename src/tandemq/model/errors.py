@@ -61,6 +61,8 @@ class QueueFull(TandemqError):
 class MustWait(QueueFull):
     """The queue is full, and its publishers wait until there is room."""
 
+    code = "must-wait"
+
 
 class MemoryFull(TandemqError):
     """As much is stored as the memory allows, and what is new was not let in."""
