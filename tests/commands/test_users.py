@@ -18,7 +18,7 @@ from tandemq.model.errors import (
     BadPassword,
     CredentialsRequired,
     Forbidden,
-    InvalidPayload,
+    BadPayload,
     NotAuthorized,
     TandemqError,
     UnknownCommand,
@@ -92,7 +92,7 @@ def right(name: str, **changes: Any) -> dict[str, Any]:
 def test_a_payload_that_is_no_object_is_refused_and_the_members_are_named(
     name: str, payload: Any
 ) -> None:
-    with pytest.raises(InvalidPayload) as caught:
+    with pytest.raises(BadPayload) as caught:
         Office().ask(name, payload)
     assert str(caught.value) == f"Payload required: {{ {', '.join(NEEDS[name])} }}."
 
@@ -112,7 +112,7 @@ def test_a_member_that_is_missing_empty_or_no_text_is_refused(name: str, wrong: 
             del payload[part]
         if part == "operations" and isinstance(wrong, list):
             continue
-        with pytest.raises(InvalidPayload) as caught:
+        with pytest.raises(BadPayload) as caught:
             office.ask(name, payload)
         assert str(caught.value) == says
     assert office.engine.quiet
@@ -121,7 +121,7 @@ def test_a_member_that_is_missing_empty_or_no_text_is_refused(name: str, wrong: 
 @each_with_payload
 def test_names_of_members_respect_letter_case_and_others_are_ignored(name: str) -> None:
     office = Office()
-    with pytest.raises(InvalidPayload):
+    with pytest.raises(BadPayload):
         office.ask(name, {part.upper(): value for part, value in right(name).items()})
     fresh = {"username": "new"} if name == "AdminCreateUser" else {}
     office.ask(name, {**right(name, **fresh), "surplus": [], "": None})
@@ -129,13 +129,13 @@ def test_names_of_members_respect_letter_case_and_others_are_ignored(name: str) 
 
 @pytest.mark.parametrize("asked", [[], ["fly"], [None, 5, ["Publish"]], ["*"], [""]])
 def test_a_grant_needs_an_operation_that_exists(asked: list[Any]) -> None:
-    with pytest.raises(InvalidPayload, match=r"^No valid operations specified\.$"):
+    with pytest.raises(BadPayload, match=r"^No valid operations specified\.$"):
         Office().ask("AdminGrantPermission", right("AdminGrantPermission", operations=asked))
 
 
 def test_a_pattern_of_257_characters_is_refused() -> None:
     payload = right("AdminGrantPermission", queuePattern="x" * 257)
-    with pytest.raises(InvalidPayload, match=r"queuePattern exceeds maximum length \(256\)"):
+    with pytest.raises(BadPayload, match=r"queuePattern exceeds maximum length \(256\)"):
         Office().ask("AdminGrantPermission", payload)
 
 
@@ -143,7 +143,7 @@ def test_a_pattern_of_257_characters_is_refused() -> None:
     "name", ["bad user", "bad/user", "bad@user", "x" * 65, "bad name!", "zoë", "bob\n"]
 )
 def test_a_bad_user_name_is_refused_in_these_words(name: str) -> None:
-    with pytest.raises(InvalidPayload) as caught:
+    with pytest.raises(BadPayload) as caught:
         Office().ask("AdminCreateUser", {"username": name, "password": "x"})
     assert str(caught.value) == (
         "Username must be 1-64 characters: alphanumeric, hyphens, underscores, dots."
@@ -156,7 +156,7 @@ def test_a_password_is_bounded(name: str) -> None:
     part, user = NEEDS[name][1], "new" if name == "AdminCreateUser" else "bob"
     office.ask(name, {"username": user, part: "x" * PASSWORD_LENGTH})
     other = "other" if name == "AdminCreateUser" else "bob"
-    with pytest.raises(InvalidPayload, match="password exceeds maximum length"):
+    with pytest.raises(BadPayload, match="password exceeds maximum length"):
         office.ask(name, {"username": other, part: "x" * (PASSWORD_LENGTH + 1)})
 
 

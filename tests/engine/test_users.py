@@ -15,7 +15,7 @@ from tandemq.engine.core import Engine
 from tandemq.engine.users import FACT, Token, User
 from tandemq.model.errors import (
     Forbidden,
-    InvalidPayload,
+    BadPayload,
     NotFound,
     TandemqError,
     UserExists,
@@ -71,7 +71,7 @@ def test_a_name_is_taken_once_and_names_that_differ_in_case_are_two() -> None:
 
 @pytest.mark.parametrize("name", ["", "bad user", "x" * 65, "zoë"])
 def test_a_bad_name_is_refused(name: str) -> None:
-    with pytest.raises(InvalidPayload, match="Username must be 1-64 characters"):
+    with pytest.raises(BadPayload, match="Username must be 1-64 characters"):
         users.create(with_users(), name, "x", NOW)
 
 
@@ -134,7 +134,7 @@ def test_a_pattern_that_could_do_harm_later_is_refused_when_it_is_granted(
     pattern: str, says: str
 ) -> None:
     engine = with_users("bob")
-    with pytest.raises(InvalidPayload, match=says):
+    with pytest.raises(BadPayload, match=says):
         users.grant(engine, "bob", pattern, (P,))
     assert engine.users.find("bob").entries == {}
 
@@ -176,15 +176,15 @@ def test_numbers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(users, "ENTRIES", 2)
     monkeypatch.setattr(users, "TOKENS", 2)
     engine = with_users("bob")
-    with pytest.raises(InvalidPayload, match="There are 2 users already"):
+    with pytest.raises(BadPayload, match="There are 2 users already"):
         users.create(engine, "eve", "x", NOW)
     for i in range(2):
         users.grant(engine, "bob", f"{i}", (P,))
         users.create_token(engine, "bob", b"%d" % i, NOW)
-    with pytest.raises(InvalidPayload, match="at most 2 patterns"):
+    with pytest.raises(BadPayload, match="at most 2 patterns"):
         users.grant(engine, "bob", "3", (P,))
     users.grant(engine, "bob", "1", (S,))  # one that is there already
-    with pytest.raises(InvalidPayload, match="at most 2 tokens"):
+    with pytest.raises(BadPayload, match="at most 2 tokens"):
         users.create_token(engine, "bob", b"3", NOW)
 
 

@@ -27,7 +27,7 @@ EXACT = [
     (e.NotFound("Job not found"), "Job not found"),
     (e.NotActive("Job is not active (current state: x)"), "Job is not active (current state: x)"),
     (e.Overloaded("Too many connections"), "Too many connections"),
-    (e.InvalidPayload("username is required."), "username is required."),
+    (e.BadPayload("username is required."), "username is required."),
     (e.UserNotFound("ghost"), "User 'ghost' not found."),
     (e.UserExists("carol"), "User 'carol' already exists."),
     (

@@ -13,7 +13,7 @@ from tandemq.commands.table import BROKER, Permission, Request, command
 from tandemq.engine import users
 from tandemq.model.errors import (
     CredentialsRequired,
-    InvalidPayload,
+    BadPayload,
     NotAuthorized,
     UnknownCommand,
 )
@@ -140,10 +140,10 @@ def admin_grant_permission(req: AdminGrantPermission, call: Call) -> dict[str, A
     name, pattern = (_text(payload, names, part) for part in names[:2])
     asked = payload.get("operations")
     if not isinstance(asked, list):
-        raise InvalidPayload(_required(names))
+        raise BadPayload(_required(names))
     held = operations(asked)
     if not held:
-        raise InvalidPayload("No valid operations specified.")
+        raise BadPayload("No valid operations specified.")
     users.grant(call.engine, name, pattern, held)
     call.host.accounts.changed(name)
     return {"username": name, "queuePattern": pattern, "operations": list(held)}
@@ -200,7 +200,7 @@ def _texts(payload: Any, *names: str) -> list[str]:
     """Return texts that have to be there, in the order of their names.
 
     Raises:
-        InvalidPayload
+        BadPayload
     """
     fields = _payload(payload, names)
     return [_text(fields, names, name) for name in names]
@@ -208,14 +208,14 @@ def _texts(payload: Any, *names: str) -> list[str]:
 
 def _payload(payload: Any, names: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(payload, dict):
-        raise InvalidPayload(f"Payload required: {{ {', '.join(names)} }}.")
+        raise BadPayload(f"Payload required: {{ {', '.join(names)} }}.")
     return payload
 
 
 def _text(fields: dict[str, Any], names: tuple[str, ...], name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str) or not value:
-        raise InvalidPayload(_required(names))
+        raise BadPayload(_required(names))
     return value
 
 
@@ -229,5 +229,5 @@ def _required(names: tuple[str, ...]) -> str:
 
 def _fitting(password: str) -> str:
     if len(password) > PASSWORD_LENGTH:
-        raise InvalidPayload(f"password exceeds maximum length ({PASSWORD_LENGTH}).")
+        raise BadPayload(f"password exceeds maximum length ({PASSWORD_LENGTH}).")
     return password

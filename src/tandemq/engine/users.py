@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tandemq.model.body import well_formed
 from tandemq.model.errors import (
     Forbidden,
-    InvalidPayload,
+    BadPayload,
     NotFound,
     UserExists,
     UserNotFound,
@@ -148,21 +148,21 @@ def check_new(engine: Engine, name: str) -> None:
     """Check whether a user of that name can be created.
 
     Raises:
-        InvalidPayload, UserExists
+        BadPayload, UserExists
     """
     if not is_user_name(name):
-        raise InvalidPayload(BAD_NAME)
+        raise BadPayload(BAD_NAME)
     if engine.users.get(name) is not None:
         raise UserExists(name)
     if len(engine.users) >= USERS:
-        raise InvalidPayload(f"There are {USERS} users already; delete some first.")
+        raise BadPayload(f"There are {USERS} users already; delete some first.")
 
 
 def create(engine: Engine, name: str, password: str, now: int, *, superuser: bool = False) -> User:
     """Add a user, who may do nothing yet; ``password`` is its hash.
 
     Raises:
-        InvalidPayload, UserExists
+        BadPayload, UserExists
     """
     check_new(engine, name)
     user = User(name, password, superuser, now)
@@ -194,16 +194,16 @@ def grant(engine: Engine, name: str, pattern: str, held: tuple[Operation, ...]) 
     """Allow a user these operations with all queues that fit a pattern, and no others by it.
 
     Raises:
-        InvalidPayload, UserNotFound
+        BadPayload, UserNotFound
     """
     if len(pattern) > PATTERN_LENGTH:
-        raise InvalidPayload(f"queuePattern exceeds maximum length ({PATTERN_LENGTH}).")
+        raise BadPayload(f"queuePattern exceeds maximum length ({PATTERN_LENGTH}).")
     if well_formed(pattern) != pattern:
-        raise InvalidPayload("queuePattern is not well-formed text.")
+        raise BadPayload("queuePattern is not well-formed text.")
     user = engine.users.find(name)
     entries = {**user.entries, pattern: held}
     if len(entries) > ENTRIES:
-        raise InvalidPayload(f"A user has at most {ENTRIES} patterns; revoke some first.")
+        raise BadPayload(f"A user has at most {ENTRIES} patterns; revoke some first.")
     engine.users.put(engine, replace(user, entries=entries))
 
 
@@ -221,11 +221,11 @@ def create_token(engine: Engine, name: str, digest: bytes, now: int, note: str =
     """Let a secret stand for a user from now on; ``digest`` is that of the secret.
 
     Raises:
-        InvalidPayload, UserNotFound
+        BadPayload, UserNotFound
     """
     user = engine.users.find(name)
     if len(user.tokens) >= TOKENS:
-        raise InvalidPayload(f"A user has at most {TOKENS} tokens; revoke some first.")
+        raise BadPayload(f"A user has at most {TOKENS} tokens; revoke some first.")
     token = Token(engine.new_id(now), digest, now, well_formed(note))
     engine.users.put(engine, replace(user, tokens=(*user.tokens, token)))
     return token

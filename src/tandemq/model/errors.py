@@ -30,10 +30,16 @@ class UnknownCommand(BadRequest):
     code = "unknown-command"
 
 
-class InvalidPayload(BadRequest):
-    """What a command about users carries is not what it needs; the text says what that is."""
+class QueueRequired(BadRequest):
+    """The command needs the name of a queue and has none."""
 
-    code = "invalid-payload"
+    code = "queue-required"
+
+
+class BadPayload(BadRequest):
+    """What a command is to do stands in its payload, and cannot be read there."""
+
+    code = "bad-payload"
 
 
 class GroupFull(TandemqError):
@@ -209,6 +215,19 @@ class Malformed(TandemqError):
     """The frame holds no command that can be read; the stream itself is intact."""
 
     code = "malformed"
+
+
+class Undecodable(Malformed):
+    """The frame could not be taken apart, so the peer may have lost its place in the stream."""
+
+    code = "undecodable"
+    fatal = True
+
+
+class TooLarge(TandemqError):
+    """The answer is longer than what its reader accepts; ask for less."""
+
+    code = "too-large"
 
 
 class FrameTooLarge(TandemqError):

@@ -14,15 +14,18 @@ class FrameDecoder:
     """Cuts a byte stream into frames. Holds no socket, never waits and never raises.
 
     Attributes:
-        refused: the announced length that exceeded the limit, or None. Once it is set the stream
-            is unusable: later reads return nothing.
+        refused: the announced length that exceeded the limit, or was below ``least``, or None.
+            Once it is set the stream is unusable: later reads return nothing.
     """
 
-    __slots__ = ("_buffer", "_limit", "_wanted", "refused")
+    __slots__ = ("_buffer", "_head", "_least", "_limit", "_wanted", "refused")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, least: int = 0, uncounted: int = 0) -> None:
+        """``uncounted`` bytes between length and body belong to a frame, but not to its length."""
         self.refused: int | None = None
         self._limit = limit
+        self._least = least
+        self._head = PREFIX + uncounted
         self._buffer = bytearray()
         self._wanted = PREFIX  # bytes the buffer needs before anything new can be told
 
@@ -54,15 +57,15 @@ class FrameDecoder:
         """Slice the whole frames off `data` and keep the rest."""
         frames: list[bytes] = []
         start, end = 0, len(data)
-        wanted = PREFIX
+        wanted, head, least, limit = PREFIX, self._head, self._least, self._limit
         while end - start >= PREFIX:
             (size,) = _length_at(data, start)
-            if size > self._limit:
+            if not least <= size <= limit:
                 self.refused = size
                 return frames
-            stop = start + PREFIX + size
+            stop = start + head + size
             if stop > end:
-                wanted = PREFIX + size
+                wanted = head + size
                 break
             frames.append(data[start + PREFIX : stop])
             start = stop

@@ -9,7 +9,8 @@ BUNQUEUE: dict[type[e.TandemqError], str | None] = {
     e.TandemqError: "Internal server error",
     e.BadRequest: None,
     e.UnknownCommand: None,
-    e.InvalidPayload: None,
+    e.QueueRequired: None,
+    e.BadPayload: None,
     e.NotFound: None,
     e.UserNotFound: None,
     e.UserExists: None,
@@ -31,13 +32,55 @@ BUNQUEUE: dict[type[e.TandemqError], str | None] = {
     e.Overloaded: None,
     e.StorageFailed: "Storage failed, nothing was changed: {}",
     e.Malformed: None,
+    e.Undecodable: None,
+    e.TooLarge: None,
     e.FrameTooLarge: "Frame too large: {size} bytes exceeds maximum {limit}",
+}
+
+INVALID, FAILED = "INVALID_MESSAGE", "SERVER_ERROR"
+
+VIBEMQ: dict[type[e.TandemqError], tuple[str, str | None]] = {
+    e.TandemqError: (FAILED, "Internal server error."),
+    e.BadRequest: (INVALID, None),
+    e.UnknownCommand: ("UNKNOWN_COMMAND", None),
+    e.QueueRequired: ("INVALID_QUEUE", None),
+    e.BadPayload: ("INVALID_PAYLOAD", None),
+    e.NotFound: ("QUEUE_NOT_FOUND", None),
+    e.GroupFull: ("QUEUE_FULL", "Group {group} is full ({size})."),
+    e.AboutMessage: (FAILED, "Internal server error."),
+    e.NotLeased: (INVALID, "Message is not held: {id}"),
+    e.TokenRequired: (INVALID, "Message is held by somebody else: {id}"),
+    e.WrongToken: (INVALID, "Message is held by somebody else: {id}"),
+    e.NotActive: (INVALID, None),
+    e.Unauthenticated: ("NOT_AUTHENTICATED", "Please send a Connect command first."),
+    e.BadCredentials: ("AUTH_FAILED", None),
+    e.RateLimited: ("RATE_LIMITED", "Message rate limit exceeded."),
+    e.Overloaded: ("CONNECTION_LIMIT", None),
+    e.StorageFailed: (FAILED, "Storage failed, nothing was changed: {}"),
+    e.Malformed: (INVALID, None),
+    e.Undecodable: (INVALID, None),
+    e.TooLarge: (FAILED, None),
+    e.FrameTooLarge: (
+        INVALID,
+        "Frame body size ({size} bytes) exceeds maximum allowed size ({limit} bytes).",
+    ),
 }
 
 
 def in_bunqueue(exc: BaseException) -> str:
     """Return what to say on the bunqueue wire. What is not ours is a bug: say nothing of it."""
-    words = BUNQUEUE[type(exc) if isinstance(exc, e.TandemqError) else e.TandemqError]
-    if words is None:
-        return str(exc)
-    return words.format(exc, **vars(exc))
+    return _worded(exc, BUNQUEUE[_kind(exc)])
+
+
+def in_vibemq(exc: BaseException) -> tuple[str, str]:
+    """Return code and text for the VibeMQ wires. What is not ours is a bug: say nothing of it."""
+    code, words = VIBEMQ[_kind(exc)]
+    return code, _worded(exc, words)
+
+
+def _kind(exc: BaseException) -> type[e.TandemqError]:
+    return type(exc) if isinstance(exc, e.TandemqError) else e.TandemqError
+
+
+def _worded(exc: BaseException, words: str | None) -> str:
+    return str(exc) if words is None else words.format(exc, **vars(exc))

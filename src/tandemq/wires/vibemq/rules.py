@@ -1,0 +1,67 @@
+"""What every frame has to keep to, whatever its type: the validator of the reference."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from tandemq.wires.vibemq.frames import Frame
+from tandemq.wires.vibemq.kinds import SHOWN
+
+LONGEST_QUEUE_NAME: Final = 256  # lengths of text are in UTF-16 units
+LONGEST_HEADER_VALUE: Final = 4096
+MOST_HEADERS: Final = 50
+
+NO_ID: Final = "Message ID is required."
+LONG_QUEUE: Final = f"Queue name exceeds maximum length ({LONGEST_QUEUE_NAME})."
+BAD_QUEUE: Final = (
+    "Queue name contains invalid characters. Allowed: alphanumeric, hyphens, underscores, dots."
+)
+NO_KEY: Final = "Header key cannot be empty."
+
+_LETTERS_AND_DIGITS = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Nd"))
+_plain_name = re.compile(rf"[A-Za-z0-9._-]{{1,{LONGEST_QUEUE_NAME}}}").fullmatch
+
+
+def broken(frame: Frame) -> str | None:
+    """Return the words for the first rule that a frame breaks, None if it keeps to all."""
+    if not frame.id:
+        return NO_ID
+    queue = frame.queue
+    if queue is not None and not _plain_name(queue) and (problem := broken_name(queue)):
+        return problem
+    return _broken_headers(frame.headers) if frame.headers else None
+
+
+def broken_name(queue: str) -> str | None:
+    """Return what is wrong with the name of a queue."""
+    if _units(queue) > LONGEST_QUEUE_NAME:
+        return LONG_QUEUE
+    return None if queue and all(map(in_names, queue)) else BAD_QUEUE
+
+
+def in_names(char: str) -> bool:
+    """Whether a name may have this character."""
+    if char in "-_.":
+        return True
+    # The reference looks at halves of what needs two UTF-16 units, and those are no letters.
+    return char < "\U00010000" and unicodedata.category(char) in _LETTERS_AND_DIGITS
+
+
+def _broken_headers(headers: dict[str, str]) -> str | None:
+    if len(headers) > MOST_HEADERS:
+        return f"Too many headers ({len(headers)}). Maximum: {MOST_HEADERS}."
+    if "" in headers:
+        return NO_KEY
+    for key, value in headers.items():
+        if 2 * len(value) > LONGEST_HEADER_VALUE and _units(value) > LONGEST_HEADER_VALUE:
+            return (
+                f"Header value for '{key[:SHOWN]}' exceeds maximum length ({LONGEST_HEADER_VALUE})."
+            )
+    return None
+
+
+def _units(text: str) -> int:
+    """Return the length of a text as the reference counts it."""
+    return len(text.encode("utf-16-le")) // 2
