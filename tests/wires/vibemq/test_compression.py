@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import gzip
 import importlib
 import io
@@ -58,10 +59,8 @@ def test_what_is_cut_is_damaged(algorithm, size) -> None:
 
 @given(st.sampled_from(sorted(FLAGS.values())), st.binary(max_size=200))
 def test_random_bytes_come_out_or_are_damaged(flag, packed) -> None:
-    try:
+    with contextlib.suppress(Damaged):
         assert len(inflate(flag, packed, 1000)) <= 1000
-    except Damaged:
-        pass
 
 
 @BOTH
@@ -69,10 +68,8 @@ def test_random_bytes_come_out_or_are_damaged(flag, packed) -> None:
 def test_a_turned_bit_makes_no_other_trouble(algorithm, body, at, bit) -> None:
     packed = bytearray(deflate(algorithm, body))
     packed[at % len(packed)] ^= 1 << bit
-    try:
+    with contextlib.suppress(Damaged):
         assert len(inflate(FLAGS[algorithm], bytes(packed), LIMIT)) <= LIMIT
-    except Damaged:
-        pass
 
 
 @BOTH

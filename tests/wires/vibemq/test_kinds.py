@@ -21,14 +21,23 @@ def test_names_are_those_of_the_reference() -> None:
 @pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.name)
 @pytest.mark.parametrize(
     "spell",
-    [str, str.lower, str.upper, str.swapcase, lambda name: name[0].lower() + name[1:], " {} ".format],
+    [
+        str,
+        str.lower,
+        str.upper,
+        str.swapcase,
+        lambda name: name[0].lower() + name[1:],
+        " {} ".format,
+    ],
     ids=["pascal", "lower", "upper", "swapped", "camel", "spaced"],
 )
 def test_a_name_is_known_in_any_letter_case(kind, spell) -> None:
     assert number_of(spell(NAMES[kind])) == kind
 
 
-@pytest.mark.parametrize("name", ["", "Publis", "Publish,Ack", "20", "Connect_Ack", "CONNECT ACK", "é"])
+@pytest.mark.parametrize(
+    "name", ["", "Publis", "Publish,Ack", "20", "Connect_Ack", "CONNECT ACK", "é"]
+)
 def test_what_is_no_name_is_unknown(name: str) -> None:
     assert number_of(name) is None
 

@@ -86,7 +86,8 @@ def decode(text: bytes) -> Frame:
 def is_camel(text: bytes) -> bool:
     """Whether the type of a frame begins with a small letter."""
     said = _loosely(text)
-    return said is not None and bytes(said.type)[1:2].islower()
+    kind = b"" if said is None else bytes(said.type)
+    return kind.startswith(b'"') and kind[1:2].islower()
 
 
 def _loosely(text: bytes) -> _Loose | None:
