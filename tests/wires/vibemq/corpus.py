@@ -25,7 +25,7 @@ def lines(name: str) -> list[dict[str, Any]]:
     file = CORPUS / name
     if not file.exists():
         return []
-    return [json.loads(line) for line in file.read_text("utf-8").splitlines() if line]
+    return [json.loads(line) for line in file.read_text("utf-8").split("\n") if line]
 
 
 def each(records: Iterable[dict[str, Any]]) -> pytest.MarkDecorator:
