@@ -11,12 +11,14 @@ from tandemq.model.errors import (
     AboutMessage,
     BadRequest,
     FrameTooLarge,
+    Malformed,
     NotLeased,
     Overloaded,
     RateLimited,
     StorageFailed,
     TandemqError,
     TokenRequired,
+    Undecodable,
     WrongToken,
     every_error,
 )
@@ -64,6 +66,8 @@ def test_what_may_succeed_later_says_so() -> None:
 def test_what_ends_a_connection_says_so() -> None:
     assert Overloaded.fatal
     assert FrameTooLarge.fatal
+    assert Undecodable.fatal
+    assert not Malformed.fatal
     assert not WrongToken.fatal
 
 

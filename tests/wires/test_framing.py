@@ -54,6 +54,34 @@ def test_an_unfinished_frame_is_counted_to_the_byte(body, cuts):
         assert (decoder.pending_bytes, decoder.mid_frame) == (sent, True)
 
 
+@given(
+    bodies=st.lists(st.binary(min_size=2, max_size=40)),
+    flags=st.binary(min_size=30, max_size=30),
+    cuts=st.lists(st.integers(0, 400)),
+)
+def test_bytes_that_the_length_does_not_count_come_with_their_body(bodies, flags, cuts):
+    decoder, wanted, stream = FrameDecoder(40, least=2, uncounted=1), [], b""
+    for flag, body in zip(flags, bodies, strict=False):
+        wanted.append(bytes((flag,)) + body)
+        stream += len(body).to_bytes(4, "big") + wanted[-1]
+    got, sent = [], 0
+    for part in cut(stream, cuts):
+        got += decoder.feed(part)
+        sent += len(part)
+        assert decoder.pending_bytes == sent - sum(len(frame) + 4 for frame in got)
+    assert (got, decoder.refused) == (wanted, None)
+
+
+def test_a_length_below_the_least_is_refused_with_its_fourth_byte():
+    for uncounted in (0, 1):
+        decoder = FrameDecoder(9, least=2, uncounted=uncounted)
+        assert decoder.feed(b"\0\0\0") == []
+        assert decoder.refused is None
+        assert decoder.feed(b"\x01") == []
+        assert decoder.refused == 1
+        assert decoder.feed(frame(b"abc")) == []
+
+
 def test_an_oversized_length_is_refused_with_its_fourth_byte():
     decoder = FrameDecoder(limit=LIMIT)
     assert decoder.feed(b"GET") == []

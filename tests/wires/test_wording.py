@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tandemq.model import errors as e
-from tandemq.wires.wording import BUNQUEUE, in_bunqueue
+from tandemq.wires.wording import BUNQUEUE, VIBEMQ, in_bunqueue, in_vibemq
 
 ERRORS = sorted(e.every_error(), key=lambda kind: kind.__name__)
 EXACT = [
@@ -27,7 +27,6 @@ EXACT = [
     (e.NotFound("Job not found"), "Job not found"),
     (e.NotActive("Job is not active (current state: x)"), "Job is not active (current state: x)"),
     (e.Overloaded("Too many connections"), "Too many connections"),
-    (e.BadPayload("username is required."), "username is required."),
     (e.UserNotFound("ghost"), "User 'ghost' not found."),
     (e.UserExists("carol"), "User 'carol' already exists."),
     (
@@ -39,16 +38,50 @@ EXACT = [
     (e.AccessDenied("Publish"), "Access denied: Publish is not granted for this queue"),
     (e.Forbidden("Cannot delete a superuser account."), "Cannot delete a superuser account."),
     (e.Busy(), "Too many logins at a time; try again later"),
+    (e.QueueRequired("Queue name is required"), "Queue name is required"),
+    (e.BadPayload("data must be an object"), "data must be an object"),
+    (e.Undecodable("Invalid command format"), "Invalid command format"),
+    (e.TooLarge("The answer is too large"), "The answer is too large"),
+]
+EXACT_ON_VIBEMQ = [
+    (e.Unauthenticated(), "NOT_AUTHENTICATED", "Please send a Connect command first."),
+    (e.BadCredentials("Invalid username or password."), "AUTH_FAILED", None),
+    (e.RateLimited(), "RATE_LIMITED", "Message rate limit exceeded."),
+    (e.Overloaded("Maximum connections reached."), "CONNECTION_LIMIT", None),
+    (e.UnknownCommand("Unknown command type: 77"), "UNKNOWN_COMMAND", None),
+    (e.BadRequest("Message ID is required."), "INVALID_MESSAGE", None),
+    (e.QueueRequired("Queue name is required for publish."), "INVALID_QUEUE", None),
+    (e.BadPayload("username is required."), "INVALID_PAYLOAD", None),
+    (e.Malformed("Payload is not valid JSON."), "INVALID_MESSAGE", None),
+    (e.Undecodable("Message is not a JSON object."), "INVALID_MESSAGE", None),
+    (
+        e.FrameTooLarge(1_048_577, 1_048_576),
+        "INVALID_MESSAGE",
+        "Frame body size (1048577 bytes) exceeds maximum allowed size (1048576 bytes).",
+    ),
+    (e.NotFound("Queue 'q' not found."), "QUEUE_NOT_FOUND", None),
+    (e.GroupFull("g", 5), "QUEUE_FULL", "Group g is full (5)."),
+    (e.TooLarge("The answer is too large."), "SERVER_ERROR", None),
+    (
+        e.StorageFailed("disk full"),
+        "SERVER_ERROR",
+        "Storage failed, nothing was changed: disk full",
+    ),
+    (e.NotLeased("m"), "INVALID_MESSAGE", "Message is not held: m"),
+    (e.TokenRequired("m"), "INVALID_MESSAGE", "Message is held by somebody else: m"),
+    (e.WrongToken("m"), "INVALID_MESSAGE", "Message is held by somebody else: m"),
+    (e.NotActive("it waits"), "INVALID_MESSAGE", None),
 ]
 
 
 @pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
 def test_every_error_has_a_row(kind: type[e.TandemqError]) -> None:
     assert kind in BUNQUEUE
+    assert kind in VIBEMQ
 
 
 def test_no_row_is_left_over() -> None:
-    assert set(BUNQUEUE) == set(ERRORS)
+    assert set(BUNQUEUE) == set(VIBEMQ) == set(ERRORS)
 
 
 def test_codes_are_unique_and_readable() -> None:
@@ -71,9 +104,18 @@ def test_the_words_are_those_that_clients_match(error: e.TandemqError, words: st
     assert in_bunqueue(error) == words
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "words"), EXACT_ON_VIBEMQ, ids=lambda row: type(row).__name__
+)
+def test_the_other_wire_has_a_code_beside_the_words(
+    error: e.TandemqError, code: str, words: str | None
+) -> None:
+    assert in_vibemq(error) == (code, str(error) if words is None else words)
+
+
 def test_each_error_is_among_the_exact_ones() -> None:
-    told = {type(error) for error, _ in EXACT}
-    assert set(ERRORS) - told <= {e.TandemqError, e.AboutMessage}
+    for told in ({type(row[0]) for row in EXACT}, {type(row[0]) for row in EXACT_ON_VIBEMQ}):
+        assert set(ERRORS) - told <= {e.TandemqError, e.AboutMessage}
 
 
 @pytest.mark.parametrize("text", ["{id}", "{", "{0.__class__}", "%s", "a {} b", "é☃"])
@@ -81,6 +123,8 @@ def test_words_of_a_client_are_never_taken_for_a_pattern(text: str) -> None:
     assert in_bunqueue(e.NotLeased(text)).endswith(": " + text)
     assert in_bunqueue(e.BadRequest(text)) == text
     assert in_bunqueue(e.StorageFailed(text)).endswith(": " + text)
+    assert in_vibemq(e.NotLeased(text))[1].endswith(": " + text)
+    assert in_vibemq(e.BadRequest(text))[1] == text
 
 
 @pytest.mark.parametrize(
@@ -96,3 +140,4 @@ def test_words_of_a_client_are_never_taken_for_a_pattern(text: str) -> None:
 )
 def test_a_bug_leaks_nothing(bug: BaseException) -> None:
     assert in_bunqueue(bug) == "Internal server error"
+    assert in_vibemq(bug) == ("SERVER_ERROR", "Internal server error.")

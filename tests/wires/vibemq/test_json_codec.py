@@ -209,6 +209,8 @@ OBJECTS = [
     ('{"id":"a","type":"publish","payload":"\\uDC00x"}', "a"),
     ('{"type":"publish","payload":{"\\udbff":1},"id":"a"}', "a"),
     ('{"type":"publish","payload":"\\ud800","id":5}', None),
+    ('{"type":"publish","id":"a\\ud800b"}', None),
+    ('{"id":"\\ud83d\\ude00","type":"publish","payload":"\\ud800"}', "\U0001f600"),
     ('{"id":"a","type":"publish","payload":' + "[" * 64 + "]" * 64 + "}", "a"),
     ('{"id":"a","type":"publish","payload":' + "[" * 500 + "]" * 500 + "}", "a"),
 ]

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from tandemq.model.body import well_formed
 from tandemq.wires.vibemq import json_text
 from tandemq.wires.vibemq.frames import Form, Frame, Unreadable, Unsendable, fresh_id
 from tandemq.wires.vibemq.kinds import NAMES, number_of
@@ -111,7 +112,8 @@ def _why(text: bytes, problem: str) -> Unreadable:
         return Unreadable(f"Invalid message: {problem}", _id_of(said))
     if isinstance(lenient := _half_characters(text), dict):
         id = lenient.get("id")
-        return Unreadable(f"Invalid message: {problem}", id if isinstance(id, str) else None)
+        known = isinstance(id, str) and well_formed(id) == id
+        return Unreadable(f"Invalid message: {problem}", id if known else None)
     return Unreadable(f"Message is not a JSON object: {problem}", _first_id(text), lost=True)
 
 

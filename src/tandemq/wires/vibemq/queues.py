@@ -189,7 +189,8 @@ def read_span(text: str) -> float | None:
     if hours > 23 or minutes > 59 or seconds > 59:
         return None
     whole = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    span = whole * 1000 + int((found["fraction"] or "").ljust(7, "0")) / TICKS
+    ticks = whole * 1000 * TICKS + int((found["fraction"] or "").ljust(7, "0"))
+    span = ticks // TICKS if ticks % TICKS == 0 else ticks / TICKS
     return -span if found["sign"] else span
 
 
