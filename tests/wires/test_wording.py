@@ -13,6 +13,9 @@ EXACT = [
     (e.TokenRequired("j"), "Lock token required for job j"),
     (e.WrongToken("j"), "Invalid or expired lock token for job j"),
     (e.GroupFull("g", 5), "Group g has reached its maximum size of 5"),
+    (e.QueueFull("q"), "Queue q is full"),
+    (e.MustWait("q"), "Queue q is full"),
+    (e.MemoryFull(), "Server memory is full, nothing was changed: try again later"),
     (e.Unauthenticated(), "Not authenticated"),
     (e.BadCredentials("secret"), "Invalid token"),
     (e.RateLimited(), "Rate limit exceeded"),
@@ -59,7 +62,10 @@ EXACT_ON_VIBEMQ = [
         "INVALID_MESSAGE",
         "Frame body size (1048577 bytes) exceeds maximum allowed size (1048576 bytes).",
     ),
-    (e.NotFound("Queue 'q' not found."), "QUEUE_NOT_FOUND", None),
+    (e.NotFound("q"), "QUEUE_NOT_FOUND", "Queue 'q' not found."),
+    (e.QueueFull("q"), "QUEUE_FULL", "Queue 'q' is full."),
+    (e.MustWait("q"), "QUEUE_FULL", "Queue 'q' is full."),
+    (e.MemoryFull(), "QUEUE_FULL", "Server memory is full: try again later."),
     (e.GroupFull("g", 5), "QUEUE_FULL", "Group g is full (5)."),
     (e.TooLarge("The answer is too large."), "SERVER_ERROR", None),
     (
@@ -124,6 +130,8 @@ def test_words_of_a_client_are_never_taken_for_a_pattern(text: str) -> None:
     assert in_bunqueue(e.BadRequest(text)) == text
     assert in_bunqueue(e.StorageFailed(text)).endswith(": " + text)
     assert in_vibemq(e.NotLeased(text))[1].endswith(": " + text)
+    for kind in (e.NotFound, e.QueueFull, e.MustWait):
+        assert f" '{text}' " in in_vibemq(kind(text))[1]
     assert in_vibemq(e.BadRequest(text))[1] == text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tandemq.commands import (  # noqa: F401
     access,
+    broker,
     bulk,
     control,
     cron,
@@ -14,6 +15,7 @@ from tandemq.commands import (  # noqa: F401
     explain,
     finish,
     flows,
+    greeting,
     groups,
     leases,
     limits,
@@ -26,6 +28,7 @@ from tandemq.commands import (  # noqa: F401
     push,
     pushf,
     query,
+    queues,
     users,
     webhooks,
     workers,

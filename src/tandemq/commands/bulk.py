@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from tandemq.commands import fields as check
 from tandemq.commands.call import LATER, Call, Later
 from tandemq.commands.query import known
-from tandemq.commands.table import Permission, Request, command
+from tandemq.commands.table import BrokerRequest, Permission, Request, command
 from tandemq.engine import bulk, deadletters, sweeps
 from tandemq.engine.sweeps import Sweep
 from tandemq.model.message import State
@@ -117,7 +117,9 @@ def retry_completed(req: RetryCompleted, call: Call) -> Answer | Later:
     return run(call, req, sweep, counted)
 
 
-def run(call: Call, req: Request, sweep: Sweep, answer: Callable[[Sweep], T]) -> T | Later:
+def run(
+    call: Call, req: Request | BrokerRequest, sweep: Sweep, answer: Callable[[Sweep], T]
+) -> T | Later:
     """Begin a sweep; return its answer if it is done at once."""
     sweep.conn, sweep.req, sweep.answer = call.caller.id, req.req_id, answer
     if sweeps.begin(call.engine, sweep, call.now):

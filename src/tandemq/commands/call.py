@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from tandemq.engine.core import Engine
+from tandemq.model.broker import Policy
 from tandemq.model.message import Message
 from tandemq.model.permission import Operation
 
@@ -18,6 +19,14 @@ class Host(Protocol):
 
     def stats(self) -> dict[str, float]:
         """Uptime in s, rates a second, the longest turn of the loop in ms since the last look."""
+
+    @property
+    def queue_policy(self) -> Policy | None:
+        """What a queue is that the first message makes; None: none is made."""
+
+    @property
+    def publish_wait(self) -> int:
+        """ms that a publisher waits for room at the longest."""
 
     def storage(self) -> dict[str, Any]:
         """``diskFull``, ``error`` and ``since`` (ms) of the store."""
@@ -118,6 +127,13 @@ class Caller(Protocol):
     trusted: bool  # it may do everything
     user: str | None  # whom it has proved to be; None with a token of the server, too
 
+    def leave(self) -> None:
+        """End the connection in good order, once this turn is over."""
+
+    @property
+    def title(self) -> str:
+        """Who it is, for people: its user, or its address."""
+
 
 @dataclass(slots=True)
 class Call:
@@ -200,3 +216,19 @@ class Result(Struct, gc=False):
 
 
 NOT_APPLIED: Final = Data({"applied": False, "reason": "already-finalized"})
+
+
+class QueueShown(Struct, gc=False):
+    """A queue as subscribers' wires show it."""
+
+    name: str
+    waiting: int
+    subscribers: int
+    policy: Policy
+
+
+class Silence:
+    """There is nothing to say."""
+
+
+SILENCE: Final = Silence()

@@ -87,6 +87,16 @@ class Request(Struct, tag_field="cmd", rename="camel", kw_only=True):
             raise BadRequest(f"{fields['cmd']}: {exc}") from exc
 
 
+class BrokerRequest(Struct, tag_field="type", kw_only=True, gc=False):
+    """What every request of a broker's wire has: whatever that needs to find it again."""
+
+    req_id: Any = None
+
+    def concerns(self, engine: Engine) -> Iterable[Any] | None:
+        """Return the names of the queues it does something with; None is the whole server."""
+        return (self.queue,) if hasattr(self, "queue") else None
+
+
 def queues_of(engine: Engine, ids: Any) -> Iterable[str]:
     """Return the queues of those messages that exist; what cannot be an id names none."""
     known = engine.messages
@@ -100,7 +110,7 @@ class Command:
     """One row."""
 
     name: str
-    request: type[Request]
+    request: type[Request] | type[BrokerRequest]
     run: Callable[[Any, Any], Any]
     permission: Permission
     keeps: bool  # the answer promises that something is kept, or shows what is not kept yet
@@ -113,7 +123,7 @@ class Command:
 
 COMMANDS: dict[str, Command] = {}  # of the job queue's wire and of HTTP
 BROKER: dict[str, Command] = {}  # of the broker's wires
-BY_REQUEST: dict[type[Request], Command] = {}
+BY_REQUEST: dict[type[Any], Command] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -139,7 +139,7 @@ class Field:
 
     def _from_text(self, text: str) -> object:
         if self.choices:
-            return text.lower()
+            return next((c for c in self.choices if c.lower() == text.lower()), text)
         if self.many:
             return tuple(part for part in map(str.strip, text.split(",")) if part) or ""
         if self.switch:

@@ -15,6 +15,7 @@ Durability = Literal["memory", "buffered", "commit", "sync"]
 Loop = Literal["auto", "uvloop", "asyncio"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["console", "json", "logfmt"]
+DeliveryMode = Literal["RoundRobin", "FanOutWithAck", "FanOutWithoutAck", "PriorityBased"]
 
 MIB = 2**20
 MANY = 1_000_000_000
@@ -106,6 +107,86 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     in_flight: Annotated[
         int, about("Requests that one connection may have unanswered.", low=1, high=MANY)
     ] = 50
+    broker_port: Annotated[
+        int, about("Another port of the wire protocols; 0 opens none.", low=0, high=65_535)
+    ] = 0
+    compression: Annotated[
+        tuple[str, ...], about("What VibeMQ clients may have compressed; empty is nothing.")
+    ] = ("gzip", "brotli")
+    compression_threshold: Annotated[
+        int, about("Size from which on it is.", unit="bytes", low=1, high=MIB)
+    ] = 1_024
+    default_mode: Annotated[
+        DeliveryMode, about("Mode of queues that a VibeMQ client makes by using them.")
+    ] = "RoundRobin"
+    default_queue_size: Annotated[
+        int, about("Most messages that may wait in them.", low=1, high=MANY)
+    ] = 10_000
+    auto_create: Annotated[bool, about("VibeMQ clients make queues by using them.")] = True
+    max_message_size: Annotated[
+        int, about("Largest frame of a VibeMQ client.", unit="bytes", low=1_024, high=64 * MIB)
+    ] = MIB
+    messages_per_second: Annotated[
+        int,
+        about(
+            "Most frames of a VibeMQ connection, answers not counted; 0 is no limit.",
+            low=0,
+            high=MANY,
+        ),
+    ] = 0
+    connections_per_minute: Annotated[
+        int, about("Most new connections from one address; 0 is no limit.", low=0, high=MANY)
+    ] = 0
+    idle_timeout: Annotated[
+        float,
+        about(
+            "Silence after which a VibeMQ client is gone; 0 is no limit.",
+            unit="s",
+            low=0,
+            high=YEAR_S,
+        ),
+    ] = 90.0
+    slow_timeout: Annotated[
+        float,
+        about(
+            "Time after which a subscriber that does not read is gone.",
+            unit="s",
+            low=0.001,
+            high=YEAR_S,
+        ),
+    ] = 30.0
+    ack_timeout: Annotated[
+        float,
+        about("Wait for the answer to a first delivery.", unit="s", low=0.001, high=YEAR_S),
+    ] = 30.0
+    retry_delay: Annotated[
+        float,
+        about(
+            "Half of the wait for that to the second; each further one is twice as long.",
+            unit="s",
+            low=0.001,
+            high=YEAR_S,
+        ),
+    ] = 2.0
+    retry_delay_max: Annotated[
+        float, about("The longest of these waits.", unit="s", low=0.001, high=YEAR_S)
+    ] = 120.0
+    full_ack_timeout: Annotated[
+        bool, about("Every delivery may be answered as long as the first one.")
+    ] = False
+    publish_wait: Annotated[
+        float,
+        about("Longest wait of a publisher for room.", unit="s", low=0, high=YEAR_S),
+    ] = 8.0
+    max_memory: Annotated[
+        int,
+        about(
+            "Memory that messages may take; 0 is half of what this machine has.",
+            unit="bytes",
+            low=0,
+            high=2**50,
+        ),
+    ] = 0
     max_completed: Annotated[int, about("Finished jobs that are remembered.", low=0, high=MANY)] = (
         50_000
     )
@@ -192,6 +273,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return f"Settings({', '.join(shown)})"
 
     @property
+    def compressions(self) -> tuple[str, ...]:
+        """The algorithms of ``compression``; an entry may name several, with commas between."""
+        return _parts(self.compression)
+
+    @property
     def in_memory(self) -> bool:
         """Nothing is kept when the process ends."""
         return self.data == "memory"
@@ -216,8 +302,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def webhook_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
         """The networks of ``webhook_allow``; an entry may name several, with commas between."""
-        texts = (part.strip() for entry in self.webhook_allow for part in entry.split(","))
-        return tuple(ip_network(text, strict=False) for text in texts if text)
+        return tuple(ip_network(text, strict=False) for text in _parts(self.webhook_allow))
 
     def _check_each(self) -> None:
         for field in FIELDS.values():
@@ -257,6 +342,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 "or accept it (--insecure)"
             )
             raise BadSetting(text, "host")
+
+
+def _parts(entries: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what entries name that may each name several things, with commas between."""
+    return tuple(part for entry in entries for part in map(str.strip, entry.split(",")) if part)
 
 
 def tokens_from(path: str) -> tuple[str, ...]:

@@ -28,6 +28,20 @@ def exists(engine: Engine, queue: str) -> bool:
     )
 
 
+def found(engine: Engine, queue: str, now: int, default: Policy | None) -> None:
+    """Make sure that there is a queue to subscribe to; what it will be its first message decides.
+
+    Raises:
+        NotFound: there is none, and ``default`` None says that none is made.
+    """
+    if exists(engine, queue):
+        return
+    if default is None:
+        raise NotFound(queue)
+    policy = replace(default, created=now, decided=False)
+    control.configure(engine, engine.queue(queue), broker=policy)
+
+
 def opened(engine: Engine, queue: str, now: int, default: Policy | None) -> Queue:
     """Return the queue for a letter; one that nobody has decided about becomes a broker's.
 
@@ -35,9 +49,14 @@ def opened(engine: Engine, queue: str, now: int, default: Policy | None) -> Queu
         NotFound: there is none, and ``default`` None says that none is made.
     """
     q = engine.queues.get(queue)
-    if q is not None and (q.settings.broker is not None or any(q.counts)):
+    policy = None if q is None else q.settings.broker
+    if q is not None and policy is not None:
+        if not policy.decided:
+            control.configure(engine, q, broker=replace(policy, decided=True))
         return q
-    if default is None and not exists(engine, queue):
+    if q is not None and any(q.counts):
+        return q
+    if default is None and q is None:
         raise NotFound(queue)
     q = engine.queue(queue)
     control.configure(engine, q, broker=replace(default or Policy(), created=now))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 
 from tandemq.engine import flows
 from tandemq.engine import ties as bonds
 from tandemq.engine.core import Engine
-from tandemq.engine.overflow import full
-from tandemq.engine.pressure import weight
+from tandemq.engine.overflow import waiting
+from tandemq.engine.pressure import OVERHEAD, weight
 from tandemq.engine.queue import Queue
 from tandemq.model.broker import Overflow
 from tandemq.model.errors import GroupFull, MustWait, QueueFull, TandemqError
@@ -74,10 +74,16 @@ def publish_all(engine: Engine, queue: str, drafts: list[Message], now: int) -> 
 
 
 def publish_plain(
-    engine: Engine, queue: str, jobs: Iterable[tuple[str, bytes]], now: int
+    engine: Engine, queue: str, jobs: Sequence[tuple[str, bytes]], now: int
 ) -> list[str]:
-    """Accept messages that ask for nothing, each a name and a body, and return their ids."""
+    """Accept messages that ask for nothing, each a name and a body, and return their ids.
+
+    Raises:
+        MustWait, QueueFull: they do not all fit; none is accepted.
+    """
     q = engine.queue(queue)
+    if q.bounded:
+        _check_space(engine, q, len(jobs))
     accepted = []
     for name, body in jobs:
         engine.seq = seq = engine.seq + 1
@@ -85,6 +91,7 @@ def publish_plain(
         m = Message(id, queue, name, body, seq, now, now, 0, DEFAULTS, READY, READY)
         engine.messages[id] = m
         engine.enter(m, q)
+        engine.pressure.grow(engine, OVERHEAD + len(body))
         accepted.append(m)
     engine.counters.pushed += len(accepted)
     if engine.listening:
@@ -93,6 +100,24 @@ def publish_plain(
     if q.ring:
         engine.match(q, now)
     return [m.id for m in accepted]
+
+
+def _check_space(engine: Engine, q: Queue, count: int = 1) -> None:
+    """Jobs enter a broker's queue, or one that they make a job queue.
+
+    Raises:
+        MustWait, QueueFull: more would wait there than it may hold.
+    """
+    policy = q.settings.broker
+    if policy is None:
+        return
+    if not policy.decided:
+        from tandemq.engine import control  # which builds on this module
+
+        control.configure(engine, q, broker=None)
+    elif waiting(q) + count > policy.max_size:
+        blocks = policy.overflow is Overflow.BLOCK_PUBLISHER
+        raise (MustWait if blocks else QueueFull)(q.name)
 
 
 def _check_room(engine: Engine, q: Queue, m: Message) -> None:
@@ -129,10 +154,8 @@ def accept(engine: Engine, q: Queue, m: Message, now: int, fresh: Collection[str
         return twin
     if m.options.group_max is not None:
         _check_room(engine, q, m)
-    if q.bounded and full(q):
-        policy = q.settings.broker
-        blocks = policy is not None and policy.overflow is Overflow.BLOCK_PUBLISHER
-        raise (MustWait if blocks else QueueFull)(q.name)
+    if q.bounded:
+        _check_space(engine, q)
     if known is not None:
         engine.forget(known)
         engine.queues[q.name] = q  # it may have held nothing else

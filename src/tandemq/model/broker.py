@@ -58,7 +58,6 @@ class Reason(IntEnum):
 class Policy(Struct, frozen=True, omit_defaults=True):
     """How one broker queue behaves; a fact of that queue. Spans in ms."""
 
-    created: int = 0  # when the queue was made
     mode: Mode = Mode.ROUND_ROBIN
     max_size: int = MAX_SIZE  # messages that may wait
     ttl: int | None = None  # from acceptance on
@@ -70,6 +69,8 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     retry_base: int = 2_000
     retry_cap: int = 120_000
     full_wait: bool = False  # every delivery has ``ack_wait``, not only the first
+    created: int = 0  # when the queue was made
+    decided: bool = True  # False: somebody subscribed, and the first message may be a job yet
 
     @property
     def fans_out(self) -> bool:
@@ -78,6 +79,7 @@ class Policy(Struct, frozen=True, omit_defaults=True):
 
 
 DEFAULT_POLICY: Final = Policy()
+JOBS: Final = Policy(max_size=UNBOUNDED, dead_letters=True)  # how a job queue is shown
 
 
 def wait_for_ack(policy: Policy, failed: int) -> int:

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from tandemq.commands.table import BROKER
 from tandemq.wires.sniff import Wire
 from tandemq.wires.vibemq import binary_codec, compression, json_codec
 from tandemq.wires.vibemq.frames import Frame
-from tandemq.wires.vibemq.requests import Connect
+from tandemq.wires.vibemq.kinds import NAMES, Kind
+from tandemq.wires.vibemq.requests import Ticket
 from tandemq.wires.vibemq.session import Packed, Session
 
 WIRES = [Wire.JSON, Wire.BINARY, Wire.BINARY_1_0]
@@ -19,6 +21,11 @@ FORMS = {
     Wire.BINARY: binary_codec.form(),
     Wire.BINARY_1_0: binary_codec.form(flagged=False),
 }
+
+REQUESTS: dict[int, type[Any]] = {
+    kind: BROKER[name].request for kind, name in NAMES.items() if name in BROKER
+}
+ADMIN = [kind for kind in Kind if 50 <= kind <= 56]
 
 
 def sent(wire: Wire, kind: int, id: str = "m", **fields: Any) -> bytes:
@@ -55,5 +62,5 @@ def only(session: Session, data: bytes) -> Any:
 def connected(wire: Wire = Wire.BINARY, offer: str | None = None, **more: Any) -> Session:
     """A session that has accepted a Connect."""
     session = Session(wire, **more)
-    session.welcome(Connect("c", compressions=offer))
+    session.answer(None, Ticket("c", Kind.CONNECT_ACK, compressions=offer))
     return session

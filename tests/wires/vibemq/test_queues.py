@@ -7,16 +7,17 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tandemq.commands.call import QueueShown
+from tandemq.model.broker import JOBS, Mode, Overflow, Policy
 from tandemq.model.errors import BadPayload
 from tandemq.wires.vibemq.queues import (
     LARGEST,
     LONGEST_SPAN,
     MODES,
     STRATEGIES,
-    QueueOptions,
     facts,
     moment_text,
     read_options,
@@ -25,7 +26,7 @@ from tandemq.wires.vibemq.queues import (
 )
 
 
-def asked(**members: Any) -> QueueOptions | None:
+def asked(**members: Any) -> Policy | None:
     return read_options(json.dumps(members).encode(), None)
 
 
@@ -35,7 +36,7 @@ def refused(payload: bytes | None, headers: dict[str, str] | None = None) -> str
     return str(caught.value)
 
 
-FULL = QueueOptions(1, 5000, 1_800_000, True, "my-dlq", 1, 5)
+FULL = Policy(Mode.FAN_OUT_WITH_ACK, 5000, 1_800_000, True, "my-dlq", Overflow.DROP_NEWEST, 5)
 
 
 # -- options -------------------------------------------------------------------------------------
@@ -69,8 +70,8 @@ MEMBERS = [
 
 
 def test_what_is_left_out_takes_the_default_of_the_class() -> None:
-    default = QueueOptions(0, 10_000, None, False, None, 0, 3)
-    assert asked() == QueueOptions() == default
+    default = Policy(Mode.ROUND_ROBIN, 10_000, None, False, None, Overflow.DROP_OLDEST, 3)
+    assert asked() == Policy() == default
     assert asked(**dict.fromkeys(MEMBERS)) == default
     assert asked(Mode=3, MAXQUEUESIZE=1, x={}) == default
     assert asked(deadLetterQueueName="") == default
@@ -80,10 +81,10 @@ def test_what_is_left_out_takes_the_default_of_the_class() -> None:
 @pytest.mark.parametrize("spell", [str, str.lower, str.upper])
 def test_modes_and_strategies_have_numbers_and_names(number, spell) -> None:
     for mode in (number, spell(MODES[number])):
-        assert asked(mode=mode) == QueueOptions(mode=number)
+        assert asked(mode=mode) == Policy(mode=Mode(number))
     for strategy in (number, spell(STRATEGIES[number])):
         found = asked(overflowStrategy=strategy, enableDeadLetterQueue=True)
-        assert found == QueueOptions(overflow_strategy=number, enable_dead_letter_queue=True)
+        assert found == Policy(overflow=Overflow(number), dead_letters=True)
 
 
 NONSENSE: list[tuple[str, list[Any]]] = [
@@ -115,10 +116,27 @@ def test_redirecting_needs_a_place_to_redirect_to() -> None:
 
 
 def test_the_bounds_themselves_are_fine() -> None:
-    assert asked(maxQueueSize=1, maxRetryAttempts=0) == QueueOptions(
-        max_queue_size=1, max_retry_attempts=0
-    )
+    assert asked(maxQueueSize=1, maxRetryAttempts=0) == Policy(max_size=1, max_attempts=0)
     assert asked(maxQueueSize=LARGEST, maxRetryAttempts=LARGEST) is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "ms"),
+    [
+        (1, 1),
+        (1.0, 1),
+        (1.5, 2),
+        (0.001, 1),
+        ("00:00:01", 1000),
+        ("00:00:00.0015000", 2),
+        ("00:00:00.0000001", 1),
+        (LONGEST_SPAN, LONGEST_SPAN),
+    ],
+)
+def test_a_time_to_live_is_whole_ms_and_never_shorter_than_asked(said, ms) -> None:
+    found = asked(messageTtl=said)
+    assert found == Policy(ttl=ms)
+    assert type(found.ttl) is int
 
 
 HEADERS = {
@@ -134,28 +152,28 @@ HEADERS = {
 
 def test_options_may_come_as_headers() -> None:
     assert read_options(None, HEADERS) == FULL
-    assert read_options(None, {"maxQueueSize": "7"}) == QueueOptions(max_queue_size=7)
-    assert read_options(None, {"deadLetterQueueName": "123"}) == QueueOptions(
-        dead_letter_queue_name="123"
-    )
-    assert read_options(None, {"messageTtl": "00:30:00"}) == QueueOptions(message_ttl=1_800_000)
+    assert read_options(None, {"maxQueueSize": "7"}) == Policy(max_size=7)
+    assert read_options(None, {"deadLetterQueueName": "123"}) == Policy(dead_letter_queue="123")
+    assert read_options(None, {"messageTtl": "00:30:00"}) == Policy(ttl=1_800_000)
 
 
 def test_a_payload_counts_and_headers_beside_it_do_not() -> None:
-    assert read_options(b"{}", HEADERS) == QueueOptions()
+    assert read_options(b"{}", HEADERS) == Policy()
 
 
 @pytest.mark.parametrize("name", HEADERS)
 @pytest.mark.parametrize("value", ["", "x y", "-1", "\u0663", "1_0", "9" * 30, "1.5", "null"])
 def test_headers_that_make_no_sense_are_refused(name: str, value: str) -> None:
     if (name, value) == ("deadLetterQueueName", ""):
-        assert read_options(None, {name: value}) == QueueOptions()
+        assert read_options(None, {name: value}) == Policy()
     elif name == "deadLetterQueueName" and value != "x y":
-        assert read_options(None, {name: value}) == QueueOptions(dead_letter_queue_name=value)
+        assert read_options(None, {name: value}) == Policy(dead_letter_queue=value)
     else:
         refused(None, {name: value})
 
 
+# The first text of a fresh checkout takes seconds: tables of all characters are made for it.
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(
         st.sampled_from(MEMBERS),
@@ -172,15 +190,17 @@ def test_options_are_read_or_refused(members) -> None:
     except BadPayload:
         return
     assert found is not None
-    assert 0 <= found.mode < 4
-    assert 0 < found.max_queue_size <= LARGEST
+    assert (type(found.mode), type(found.overflow)) == (Mode, Overflow)
+    assert 0 < found.max_size <= LARGEST
+    assert found.ttl is None or (type(found.ttl) is int and 0 < found.ttl <= LONGEST_SPAN)
 
 
 # -- what is told --------------------------------------------------------------------------------
 
 
 def test_a_queue_is_told_of_in_the_order_of_the_reference() -> None:
-    text = msgspec.json.encode(facts("jobs", 7, 2, 1_771_408_800_000, FULL)).decode()
+    policy = msgspec.structs.replace(FULL, created=1_771_408_800_000)
+    text = msgspec.json.encode(facts(QueueShown("jobs", 7, 2, policy))).decode()
     assert text == (
         '{"name":"jobs","messageCount":7,"subscriberCount":2,"deliveryMode":1,"maxSize":5000,'
         '"createdAt":"2026-02-18T10:00:00Z","messageTtl":"00:30:00","enableDeadLetterQueue":true,'
@@ -188,8 +208,19 @@ def test_a_queue_is_told_of_in_the_order_of_the_reference() -> None:
     )
 
 
+def told(policy: Policy) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(msgspec.json.encode(facts(QueueShown("q", 0, 0, policy))))
+    return found
+
+
+def test_a_job_queue_is_told_of_as_one_without_a_bound() -> None:
+    said = told(JOBS)
+    assert (said["maxSize"], said["enableDeadLetterQueue"]) == (2_147_483_647, True)
+    assert "deadLetterQueueName" not in said
+
+
 def test_what_a_queue_does_not_have_is_left_out() -> None:
-    said = json.loads(msgspec.json.encode(facts("q", 0, 0, 0, QueueOptions())))
+    said = told(Policy())
     assert "messageTtl" not in said
     assert "deadLetterQueueName" not in said
     assert len(said) == 9

@@ -5,13 +5,18 @@ from __future__ import annotations
 import pytest
 from tests.wires.vibemq.peers import connected, only, packed, said, sent
 
+from tandemq.commands.broker import Publish
+from tandemq.commands.greeting import Connect, Ping
 from tandemq.wires.sniff import Wire
-from tandemq.wires.vibemq import binary_codec, requests
+from tandemq.wires.vibemq import binary_codec
 from tandemq.wires.vibemq.compression import BROTLI, FLAGS, GZIP, deflate
 from tandemq.wires.vibemq.frames import Frame
 from tandemq.wires.vibemq.kinds import Kind
-from tandemq.wires.vibemq.requests import Connect, Ping, Publish, Refusal
+from tandemq.wires.vibemq.requests import Refusal, Ticket
 from tandemq.wires.vibemq.session import Packed, Session
+
+LISTED = Ticket("m", Kind.LIST_QUEUES)
+PING = Ping(req_id=Ticket("m", Kind.PONG))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +33,7 @@ def test_the_answer_to_connect_names_what_was_agreed(offer, ours, name) -> None:
     session = Session(Wire.BINARY, compressions=ours, threshold=0)
     headers = None if offer is None else {"supported-compression": offer}
     connect = only(session, sent(Wire.BINARY, Kind.CONNECT, "c", headers=headers))
-    answer = session.welcome(connect)
+    answer = session.answer(None, connect.req_id)
     assert answer[4] == (0 if name is None else FLAGS[name])
     wanted = None if name is None else {"negotiated-compression": name}
     assert said(Wire.BINARY, answer) == Frame(Kind.CONNECT_ACK, "c", headers=wanted)
@@ -37,15 +42,15 @@ def test_the_answer_to_connect_names_what_was_agreed(offer, ours, name) -> None:
 @pytest.mark.parametrize("wire", [Wire.JSON, Wire.BINARY_1_0])
 def test_a_wire_without_flags_agrees_on_no_compression(wire: Wire) -> None:
     session = Session(wire, threshold=0)
-    answer = session.welcome(Connect("c", compressions="gzip"))
+    answer = session.answer(None, Ticket("c", Kind.CONNECT_ACK, compressions="gzip"))
     assert said(wire, answer) == Frame(Kind.CONNECT_ACK, "c")
-    assert len(session.answer(requests.ListQueues("m"), ["x" * 5000])) > 5000
+    assert len(session.answer(["x" * 5000], LISTED)) > 5000
 
 
 def test_a_second_connect_agrees_anew() -> None:
     session = connected(Wire.BINARY, "gzip", threshold=0)
     assert session.goodbye("x")[4] == 1
-    session.welcome(Connect("c"))
+    session.answer(None, Ticket("c", Kind.CONNECT_ACK))
     assert session.goodbye("x")[4] == 0
 
 
@@ -59,7 +64,7 @@ def test_bodies_are_compressed_from_the_threshold_on() -> None:
 @pytest.mark.parametrize("name", [GZIP, BROTLI])
 def test_any_frame_may_be_compressed_once_a_connect_is_accepted(name: str) -> None:
     data = packed(FLAGS[name], deflate(name, sent(Wire.BINARY, Kind.PING)[5:]))
-    assert only(connected(), data) == Ping("m")
+    assert only(connected(), data) == PING
 
 
 @pytest.mark.parametrize("name", [GZIP, BROTLI])
@@ -78,9 +83,9 @@ def test_a_compressed_frame_right_behind_connect_is_read_when_its_turn_comes() -
     ping = packed(1, deflate(GZIP, sent(Wire.BINARY, Kind.PING)[5:]))
     connect, item = session.receive(sent(Wire.BINARY, Kind.CONNECT) + ping)
     assert isinstance(connect, Connect)
-    session.welcome(connect)
+    session.answer(None, connect.req_id)
     assert isinstance(item, Packed)
-    assert session.unpack(item) == Ping("m")
+    assert session.unpack(item) == PING
 
 
 @pytest.mark.parametrize("name", [GZIP, BROTLI])

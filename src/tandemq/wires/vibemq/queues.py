@@ -5,32 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from tandemq.commands.call import QueueShown
+from tandemq.model.broker import DEFAULT_POLICY, Mode, Overflow, Policy
 from tandemq.model.errors import BadPayload
 from tandemq.wires.vibemq.rules import broken_name
 
 MODES: Final = ("RoundRobin", "FanOutWithAck", "FanOutWithoutAck", "PriorityBased")
 STRATEGIES: Final = ("DropOldest", "DropNewest", "BlockPublisher", "RedirectToDlq")
-REDIRECT: Final = STRATEGIES.index("RedirectToDlq")
 LARGEST: Final = 0x7FFF_FFFF
 TICKS: Final = 10_000  # in a millisecond: the finest that a span can tell
 LONGEST_SPAN: Final = 0x7FFF_FFFF_FFFF_FFFF // TICKS  # ms
-
-
-class QueueOptions(Struct, frozen=True):
-    """How a queue is to behave. The defaults are those of the reference's class, not a server's."""
-
-    mode: int = 0  # index in MODES
-    max_queue_size: int = 10_000
-    message_ttl: float | None = None  # ms, may have a fraction
-    enable_dead_letter_queue: bool = False
-    dead_letter_queue_name: str | None = None
-    overflow_strategy: int = 0  # index in STRATEGIES
-    max_retry_attempts: int = 3  # deliveries in all
 
 
 class QueueFacts(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -49,23 +39,22 @@ class QueueFacts(Struct, frozen=True, kw_only=True, rename="camel"):
     max_retry_attempts: int
 
 
-def facts(
-    name: str, waiting: int, subscribers: int, created: int, options: QueueOptions
-) -> QueueFacts:
-    """Tell of a queue; ``created`` is a moment in ms."""
-    ttl, dead_letters = options.message_ttl, options.dead_letter_queue_name
+def facts(q: QueueShown) -> QueueFacts:
+    """Tell of a queue."""
+    policy = q.policy
+    ttl, dead_letters = policy.ttl, policy.dead_letter_queue
     return QueueFacts(
-        name=name,
-        message_count=waiting,
-        subscriber_count=subscribers,
-        delivery_mode=options.mode,
-        max_size=options.max_queue_size,
-        created_at=moment_text(created),
+        name=q.name,
+        message_count=q.waiting,
+        subscriber_count=q.subscribers,
+        delivery_mode=policy.mode,
+        max_size=policy.max_size,
+        created_at=moment_text(policy.created),
         message_ttl=UNSET if ttl is None else span_text(ttl),
-        enable_dead_letter_queue=options.enable_dead_letter_queue,
+        enable_dead_letter_queue=policy.dead_letters,
         dead_letter_queue_name=UNSET if dead_letters is None else dead_letters,
-        overflow_strategy=options.overflow_strategy,
-        max_retry_attempts=options.max_retry_attempts,
+        overflow_strategy=policy.overflow,
+        max_retry_attempts=policy.max_attempts,
     )
 
 
@@ -89,8 +78,10 @@ _NAMES_IN_HEADERS = {
 }
 
 
-def read_options(payload: bytes | None, headers: dict[str, str] | None) -> QueueOptions | None:
+def read_options(payload: bytes | None, headers: dict[str, str] | None) -> Policy | None:
     """Return what a CreateQueue asks for; None when it leaves everything to the server.
+
+    What is not said is as in the reference's class, not as a server may have it.
 
     Raises:
         BadPayload: a value has a wrong type or makes no sense.
@@ -122,24 +113,23 @@ def _value(member: str, text: str) -> Any:
     return int(text) if _whole(text) else _TRUTHS.get(text.lower(), text)
 
 
-def _checked(said: _Options) -> QueueOptions:
-    default = QueueOptions()
-    size = _number("maxQueueSize", said.max_queue_size, 1, default.max_queue_size)
-    attempts = _number("maxRetryAttempts", said.max_retry_attempts, 0, default.max_retry_attempts)
-    strategy = _choice("overflowStrategy", said.overflow_strategy, STRATEGIES)
-    if strategy == REDIRECT and not said.enable_dead_letter_queue:
+def _checked(said: _Options) -> Policy:
+    size = _number("maxQueueSize", said.max_queue_size, 1, DEFAULT_POLICY.max_size)
+    most = _number("maxRetryAttempts", said.max_retry_attempts, 0, DEFAULT_POLICY.max_attempts)
+    strategy = Overflow(_choice("overflowStrategy", said.overflow_strategy, STRATEGIES))
+    if strategy is Overflow.REDIRECT_TO_DLQ and not said.enable_dead_letter_queue:
         raise BadPayload("overflowStrategy RedirectToDlq needs enableDeadLetterQueue.")
     name = said.dead_letter_queue_name or None
     if name is not None and (problem := broken_name(name)):
         raise BadPayload(f"deadLetterQueueName: {problem}")
-    return QueueOptions(
-        _choice("mode", said.mode, MODES),
+    return Policy(
+        Mode(_choice("mode", said.mode, MODES)),
         size,
         None if said.message_ttl is None else _ttl(said.message_ttl),
         bool(said.enable_dead_letter_queue),
         name,
         strategy,
-        attempts,
+        most,
     )
 
 
@@ -163,11 +153,11 @@ def _choice(member: str, value: int | str | None, names: Sequence[str]) -> int:
     raise BadPayload(f"{member} must be one of: {said}.")
 
 
-def _ttl(value: float | str) -> float:
+def _ttl(value: float | str) -> int:
     span = read_span(value) if isinstance(value, str) else value
     if span is None or not 0 < span <= LONGEST_SPAN:
         raise BadPayload("messageTtl must be [d.]hh:mm:ss[.fffffff], or ms, and more than zero.")
-    return int(span) if span == int(span) else span
+    return ceil(span)
 
 
 # -- time ----------------------------------------------------------------------------------------

@@ -1,18 +1,23 @@
-"""The typed requests of a client: what each command asks for, checked as far as that goes here."""
+"""From the fields of a frame to the command that it asks for, checked as far as that goes here."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from msgspec import Struct
+import msgspec
 
+from tandemq.commands.all import BROKER
+from tandemq.commands.broker import Ack, Nack, Publish, Subscribe, Unsubscribe
+from tandemq.commands.greeting import Connect, Disconnect, Ping
+from tandemq.commands.queues import CreateQueue, DeleteQueue, ListQueues, QueueInfo
+from tandemq.commands.table import BrokerRequest, Command
 from tandemq.model.errors import BadRequest, QueueRequired, TandemqError, UnknownCommand
-from tandemq.wires.vibemq import rules, users
+from tandemq.wires.vibemq import rules
 from tandemq.wires.vibemq.frames import Frame
-from tandemq.wires.vibemq.kinds import Kind, shown
-from tandemq.wires.vibemq.queues import QueueOptions, read_options
+from tandemq.wires.vibemq.kinds import NAMES, Kind, shown
+from tandemq.wires.vibemq.queues import read_options
 
 LOW, NORMAL, HIGH, CRITICAL = range(4)
 PRIORITIES: Final = {
@@ -21,188 +26,46 @@ PRIORITIES: Final = {
 }  # fmt: skip
 
 
-class Request(Struct, gc=False):
-    """What every request has. ``reply`` is the type of a good answer, None where there is none."""
+class Ticket(NamedTuple):
+    """What the answer to a frame repeats, and what a Connect offers besides."""
 
-    kind: ClassVar[Kind]
-    reply: ClassVar[Kind | None]
-
-    id: str
-
-
-class Connect(Request):
-    """Say who is asking, and what the client can do."""
-
-    kind, reply = Kind.CONNECT, Kind.CONNECT_ACK
-    token: str | None = None
-    username: str | None = None
-    password: str | None = None
-    compressions: str | None = None  # names, as they were offered
-    extensions: str | None = None  # likewise
-
-
-class Disconnect(Request):
-    """Go; nothing is answered."""
-
-    kind, reply = Kind.DISCONNECT, None
-
-
-class Ping(Request):
-    """Ask for a sign of life."""
-
-    kind, reply = Kind.PING, Kind.PONG
-
-
-class Publish(Request):
-    """Put a message into a queue; its id is that of the request."""
-
-    kind, reply = Kind.PUBLISH, Kind.PUBLISH_ACK
-    queue: str
-    payload: bytes | None = None  # JSON text, as it came
-    headers: dict[str, str] | None = None  # all of them, as they came
-    priority: int = NORMAL  # LOW to CRITICAL
-
-
-class Subscribe(Request):
-    """Want the messages of a queue."""
-
-    kind, reply = Kind.SUBSCRIBE, Kind.SUBSCRIBE_ACK
-    queue: str
-
-
-class Unsubscribe(Request):
-    """Want them no more."""
-
-    kind, reply = Kind.UNSUBSCRIBE, Kind.UNSUBSCRIBE_ACK
-    queue: str
-
-
-class Ack(Request):
-    """A message is done."""
-
-    kind, reply = Kind.ACK, None
-    message: str  # its id
-
-
-class Nack(Request):
-    """Give a message back."""
-
-    kind, reply = Kind.NACK, None
-    message: str
-    delay: int = 0  # ms until it comes again
-
-
-class CreateQueue(Request):
-    """Make a queue, unless there is one of that name."""
-
-    kind = reply = Kind.CREATE_QUEUE
-    queue: str
-    options: QueueOptions | None = None  # None: the server's defaults
-
-
-class DeleteQueue(Request):
-    """Remove a queue and what waits in it."""
-
-    kind = reply = Kind.DELETE_QUEUE
-    queue: str
-
-
-class QueueInfo(Request):
-    """Ask what a queue is like."""
-
-    kind = reply = Kind.QUEUE_INFO
-    queue: str
-
-
-class ListQueues(Request):
-    """Ask for the names of all queues."""
-
-    kind = reply = Kind.LIST_QUEUES
-
-
-class AdminCreateUser(Request):
-    """Make a user."""
-
-    kind = reply = Kind.ADMIN_CREATE_USER
-    username: str
-    password: str
-
-
-class AdminDeleteUser(Request):
-    """Remove a user."""
-
-    kind = reply = Kind.ADMIN_DELETE_USER
-    username: str
-
-
-class AdminChangePassword(Request):
-    """Give a user another password."""
-
-    kind = reply = Kind.ADMIN_CHANGE_PASSWORD
-    username: str
-    new_password: str
-
-
-class AdminGrantPermission(Request):
-    """Allow a user something in the queues that match a pattern, and nothing else there."""
-
-    kind = reply = Kind.ADMIN_GRANT_PERMISSION
-    username: str
-    queue_pattern: str
-    operations: tuple[str, ...]  # of users.OPERATIONS, at least one
-
-
-class AdminRevokePermission(Request):
-    """Take back what was allowed for a pattern."""
-
-    kind = reply = Kind.ADMIN_REVOKE_PERMISSION
-    username: str
-    queue_pattern: str
-
-
-class AdminListUsers(Request):
-    """Ask for all users."""
-
-    kind = reply = Kind.ADMIN_LIST_USERS
-
-
-class AdminGetUserPermissions(Request):
-    """Ask what a user may do."""
-
-    kind = reply = Kind.ADMIN_GET_USER_PERMISSIONS
-    username: str
+    id: str | None  # None: none could be read
+    reply: Kind | None = None  # the type of a good answer, None where there is none
+    queue: str | None = None
+    compressions: str | None = None
+    extensions: str | None = None
 
 
 class Refusal(NamedTuple):
     """A frame that holds no request we could run.
 
     Attributes:
-        id: whom to tell, None when no id could be read.
+        req_id: whom to tell.
         formed: it was a command, though perhaps an unknown one or without what it needs; a peer
             that has not logged in is told that instead.
-        of: the request that it would have been; whoever may not make it is told that instead.
+        row: of the command that it would have been; whoever may not give it is told that instead.
     """
 
     error: TandemqError
-    id: str | None
+    req_id: Ticket
     formed: bool = False
-    of: type[Request] | None = None
+    row: Command | None = None
 
 
-def read(frame: Frame, *, nack: bool = False) -> Request | Refusal:
+def read(frame: Frame, *, nack: bool = False) -> BrokerRequest | Refusal:
     """Return what a frame asks for; ``nack`` says whether both sides know that command."""
-    if problem := rules.broken(frame):
-        return Refusal(BadRequest(problem), frame.id or None)
     kind = frame.kind
+    if problem := rules.broken(frame):
+        return Refusal(BadRequest(problem), Ticket(frame.id or None))
     if isinstance(kind, str):
-        return Refusal(unknown(kind), frame.id)  # the reference cannot read such a frame at all
+        return Refusal(unknown(kind), Ticket(frame.id))  # the reference cannot even read it
     make = _MAKE.get(kind) if kind != Kind.NACK or nack else None
     if make is None:
-        return Refusal(unknown(kind), frame.id, True)
+        return Refusal(unknown(kind), Ticket(frame.id), True)
     try:
         return make(frame)
     except TandemqError as error:
-        return Refusal(error, frame.id, True, BY_KIND[kind])
+        return Refusal(error, Ticket(frame.id), True, BROKER[NAMES[kind]])
 
 
 def unknown(kind: int | str) -> UnknownCommand:
@@ -215,21 +78,25 @@ def unknown(kind: int | str) -> UnknownCommand:
 
 def _connect(f: Frame) -> Connect:
     said = (f.headers or {}).get
+    offer = said("supported-compression"), said("supported-extensions")
     return Connect(
-        f.id,
-        said("authToken") or None,
-        said("authUsername") or None,
-        said("authPassword") or None,
-        said("supported-compression"),
-        said("supported-extensions"),
+        token=said("authToken") or None,
+        username=said("authUsername") or None,
+        password=said("authPassword") or None,
+        req_id=Ticket(f.id, Kind.CONNECT_ACK, None, *offer),
     )
 
 
 def _publish(f: Frame) -> Publish:
-    headers = f.headers
-    if headers is None:
-        return Publish(f.id, _queue(f, "publish"), f.payload)
-    return Publish(f.id, _queue(f, "publish"), f.payload, headers, priority(headers))
+    queue, headers = _queue(f, "publish"), f.headers
+    return Publish(
+        queue=queue,
+        id=f.id,
+        payload=f.payload or b"",
+        headers=headers,
+        level=NORMAL if headers is None else priority(headers),
+        req_id=Ticket(f.id, Kind.PUBLISH_ACK, queue),
+    )
 
 
 def priority(headers: dict[str, str]) -> int:
@@ -250,7 +117,7 @@ def _nack(f: Frame) -> Nack:
     delay = (f.headers or {}).get("delay", "0")
     if not _delay(delay):
         raise BadRequest("delay must be a whole number of milliseconds.")
-    return Nack(f.id, _message(f), int(delay))
+    return Nack(message=_message(f), delay=int(delay), req_id=Ticket(f.id))
 
 
 def _queue(f: Frame, command: str) -> str:
@@ -259,30 +126,54 @@ def _queue(f: Frame, command: str) -> str:
     return f.queue
 
 
-_MAKE: dict[int, Callable[[Frame], Request]] = {
-    Kind.CONNECT: _connect,
-    Kind.DISCONNECT: lambda f: Disconnect(f.id),
-    Kind.PING: lambda f: Ping(f.id),
-    Kind.PUBLISH: _publish,
-    Kind.SUBSCRIBE: lambda f: Subscribe(f.id, _queue(f, "subscribe")),
-    Kind.UNSUBSCRIBE: lambda f: Unsubscribe(f.id, _queue(f, "unsubscribe")),
-    Kind.ACK: lambda f: Ack(f.id, _message(f)),
-    Kind.NACK: _nack,
-    Kind.CREATE_QUEUE: lambda f: CreateQueue(
-        f.id, _queue(f, "CreateQueue"), read_options(f.payload, f.headers)
-    ),
-    Kind.DELETE_QUEUE: lambda f: DeleteQueue(f.id, _queue(f, "DeleteQueue")),
-    Kind.QUEUE_INFO: lambda f: QueueInfo(f.id, _queue(f, "QueueInfo")),
-    Kind.LIST_QUEUES: lambda f: ListQueues(f.id),
-    Kind.ADMIN_CREATE_USER: lambda f: AdminCreateUser(f.id, *users.new_login(f.payload)),
-    Kind.ADMIN_DELETE_USER: lambda f: AdminDeleteUser(f.id, users.one(f.payload)),
-    Kind.ADMIN_CHANGE_PASSWORD: lambda f: AdminChangePassword(
-        f.id, *users.login(f.payload, "newPassword")
-    ),
-    Kind.ADMIN_GRANT_PERMISSION: lambda f: AdminGrantPermission(f.id, *users.grant(f.payload)),
-    Kind.ADMIN_REVOKE_PERMISSION: lambda f: AdminRevokePermission(f.id, *users.pattern(f.payload)),
-    Kind.ADMIN_LIST_USERS: lambda f: AdminListUsers(f.id),
-    Kind.ADMIN_GET_USER_PERMISSIONS: lambda f: AdminGetUserPermissions(f.id, users.one(f.payload)),
-}
+def _about_queue(
+    make: Callable[..., BrokerRequest], command: str, reply: Kind
+) -> Callable[[Frame], BrokerRequest]:
+    """Return what reads a command that says no more than which queue it is about."""
 
-BY_KIND: Final[dict[int, type[Request]]] = {r.kind: r for r in Request.__subclasses__()}
+    def read_it(f: Frame) -> BrokerRequest:
+        queue = _queue(f, command)
+        return make(queue=queue, req_id=Ticket(f.id, reply, queue))
+
+    return read_it
+
+
+def _create(f: Frame) -> CreateQueue:
+    queue = _queue(f, "CreateQueue")
+    policy = read_options(f.payload, f.headers)
+    return CreateQueue(queue=queue, policy=policy, req_id=Ticket(f.id, Kind.CREATE_QUEUE, queue))
+
+
+def _admin(kind: Kind) -> Callable[[Frame], BrokerRequest]:
+    """Return what reads a command about users, which looks into its payload itself."""
+    make: Callable[..., BrokerRequest] = BROKER[NAMES[kind]].request
+
+    def read_it(f: Frame) -> BrokerRequest:
+        return make(payload=_value(f.payload), req_id=Ticket(f.id, kind))
+
+    return read_it
+
+
+def _value(payload: bytes | None) -> Any:
+    """Return what a payload says; None where it says nothing, or nothing that can be read."""
+    try:
+        return None if payload is None else msgspec.json.decode(payload)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+_MAKE: dict[int, Callable[[Frame], BrokerRequest]] = {
+    Kind.CONNECT: _connect,
+    Kind.DISCONNECT: lambda f: Disconnect(req_id=Ticket(f.id)),
+    Kind.PING: lambda f: Ping(req_id=Ticket(f.id, Kind.PONG)),
+    Kind.PUBLISH: _publish,
+    Kind.SUBSCRIBE: _about_queue(Subscribe, "subscribe", Kind.SUBSCRIBE_ACK),
+    Kind.UNSUBSCRIBE: _about_queue(Unsubscribe, "unsubscribe", Kind.UNSUBSCRIBE_ACK),
+    Kind.ACK: lambda f: Ack(message=_message(f), req_id=Ticket(f.id)),
+    Kind.NACK: _nack,
+    Kind.CREATE_QUEUE: _create,
+    Kind.DELETE_QUEUE: _about_queue(DeleteQueue, "DeleteQueue", Kind.DELETE_QUEUE),
+    Kind.QUEUE_INFO: _about_queue(QueueInfo, "QueueInfo", Kind.QUEUE_INFO),
+    Kind.LIST_QUEUES: lambda f: ListQueues(req_id=Ticket(f.id, Kind.LIST_QUEUES)),
+    **{kind: _admin(kind) for kind in Kind if 50 <= kind <= 56 and NAMES[kind] in BROKER},
+}

@@ -6,11 +6,11 @@ Make one with the wire that ``sniff`` found, and give it every byte from the fir
   ``Refusal``s, and ``Packed`` frames. Hand the latter to ``unpack`` when their turn comes, not
   before: whether they may be opened depends on what came earlier, and opened they may be a thousand
   times as large. A refusal whose error is fatal is the last item; tell it, then close.
-* ``welcome(connect)`` accepts a Connect: the bytes of ConnectAck. From then on frames are written
-  as was agreed, and compressed ones are read. Again for every further Connect that is accepted.
-* ``answer(request, value)`` is the good answer of any other request, ``value`` being what goes into
-  its payload, if anything. A request whose ``reply`` is None has none.
-* ``refuse(error, id)`` is the Error for a request or a ``Refusal`` of that id.
+* ``answer(reply, ticket)`` is the good answer of the request with that ticket (its ``req_id``),
+  ``reply`` being what its command returned. That of a Connect accepts it: from then on frames are
+  written as was agreed, and compressed ones are read. Again for every further Connect that is
+  accepted. ``late(effect)`` is the answer of a request that had waited.
+* ``refuse(error, ticket)`` is the Error for a request or a ``Refusal``.
 * ``goodbye(reason)`` is the Disconnect of a server.
 * ``form.deliver(frame)`` is a message for this peer, ``frame`` coming from ``delivery``. It depends
   on nothing else, so a message for many is written once for each form::
@@ -29,19 +29,30 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tandemq.commands.call import QueueShown
+from tandemq.commands.table import BrokerRequest
 from tandemq.model.body import well_formed
-from tandemq.model.errors import FrameTooLarge, Malformed, TooLarge, Undecodable
+from tandemq.model.errors import (
+    FrameTooLarge,
+    Malformed,
+    TandemqError,
+    TooLarge,
+    Undecodable,
+)
+from tandemq.model.outcome import Late
 from tandemq.wires.framing import FrameDecoder
 from tandemq.wires.sniff import Wire
 from tandemq.wires.vibemq import binary_codec, compression, json_codec, requests
 from tandemq.wires.vibemq.frames import MAX_MESSAGE, Form, Frame, Unreadable, fresh_id
 from tandemq.wires.vibemq.kinds import Kind
-from tandemq.wires.vibemq.requests import Connect, Refusal, Request
+from tandemq.wires.vibemq.queues import facts
+from tandemq.wires.vibemq.requests import Refusal, Ticket
 from tandemq.wires.wording import in_vibemq
 
 THRESHOLD: Final = 1024  # bytes of a body that is worth compressing
 LONGEST_ERROR: Final = 1000  # characters of its text
 NACK: Final = "nack"  # an extension
+NOBODY: Final = Ticket(None)
 
 _value = msgspec.json.Encoder().encode
 
@@ -93,9 +104,9 @@ class Session:
         """Part of a frame has arrived."""
         return self._frames.mid_frame and not self._lost
 
-    def receive(self, data: bytes) -> list[Request | Refusal | Packed]:
+    def receive(self, data: bytes) -> list[BrokerRequest | Refusal | Packed]:
         """Return what ``data`` completes, in order; a refusal whose error is fatal comes last."""
-        found: list[Request | Refusal | Packed] = []
+        found: list[BrokerRequest | Refusal | Packed] = []
         if self._lost:
             return found
         for body in self._frames.feed(data):
@@ -106,10 +117,10 @@ class Session:
             self._lost = True
             small = Undecodable(f"Invalid frame: body length must be positive, not {size}.")
             large = FrameTooLarge(size, self._limit)
-            found.append(Refusal(large if size > self._limit else small, None))
+            found.append(Refusal(large if size > self._limit else small, Ticket(None)))
         return found
 
-    def unpack(self, packed: Packed) -> Request | Refusal:
+    def unpack(self, packed: Packed) -> BrokerRequest | Refusal:
         """Return what a compressed frame holds."""
         if not self.welcomed:
             return self._give_up("Compressed frames are not read before a Connect is accepted.")
@@ -119,7 +130,7 @@ class Session:
         except compression.Damaged as damage:
             return self._give_up(str(damage))
 
-    def _look(self, body: bytes) -> Request | Refusal | Packed:
+    def _look(self, body: bytes) -> BrokerRequest | Refusal | Packed:
         if not self._heard:
             self._heard = True
             if self._json and json_codec.is_camel(body):
@@ -132,22 +143,22 @@ class Session:
             return Packed(body)
         return self._give_up(f"Unknown compression algorithm in frame flags: 0x{body[0]:02X}.")
 
-    def _read(self, body: bytes) -> Request | Refusal:
+    def _read(self, body: bytes) -> BrokerRequest | Refusal:
         try:
             frame = self._decode(body)
         except Unreadable as why:
             if why.lost:
                 return self._give_up(str(why), why.id)
-            return Refusal(Malformed(str(why)), why.id or None)
+            return Refusal(Malformed(str(why)), Ticket(why.id or None))
         return requests.read(frame, nack=self.nack)
 
     def _give_up(self, text: str, id: str | None = None) -> Refusal:
         self._lost = True
-        return Refusal(Undecodable(text), id)
+        return Refusal(Undecodable(text), Ticket(id))
 
     # -- to the peer ---------------------------------------------------------------------------
 
-    def welcome(self, connect: Connect) -> bytes:
+    def _welcome(self, connect: Ticket) -> bytes:
         """Accept a Connect; return its answer, written in the form that was agreed upon."""
         agreed = {}
         if self._flagged:
@@ -160,27 +171,39 @@ class Session:
         if self.nack:
             agreed["negotiated-extensions"] = NACK
         self.welcomed = True
-        return self.form.write(Frame(Kind.CONNECT_ACK, connect.id, headers=agreed or None))
+        return self.form.write(Frame(Kind.CONNECT_ACK, connect.id or "", headers=agreed or None))
 
-    def answer(self, request: Request, value: Any = None) -> bytes:
-        """Return the good answer of a request; ``value`` is anything that JSON can carry.
+    def answer(self, reply: Any, req: Ticket) -> bytes:
+        """Return the good answer of a request; ``reply`` is anything that JSON can carry.
 
         Raises:
             TooLarge: no peer would read it.
         """
-        assert request.reply is not None, "there is no answer to this"
-        payload = None if value is None else _value(value)
-        queue = getattr(request, "queue", None)
-        said = self.form.write(Frame(request.reply, request.id, queue, payload))
-        if payload is not None and not self.form.fits(said):
+        kind, id = req.reply, req.id
+        assert kind is not None, "there is no answer to this"
+        assert id is not None, "what is answered had an id"
+        if kind is Kind.CONNECT_ACK:
+            return self._welcome(req)
+        if reply is None:
+            return self.form.write(Frame(kind, id, req.queue))
+        value = facts(reply) if isinstance(reply, QueueShown) else reply
+        said = self.form.write(Frame(kind, id, req.queue, _value(value)))
+        if not self.form.fits(said):
             raise TooLarge(f"The answer is too large (max {MAX_MESSAGE} bytes).")
         return said
 
-    def refuse(self, error: BaseException, id: str | None = None) -> bytes:
+    def late(self, effect: Late) -> tuple[bytes, Ticket]:
+        """Return the frame that answers a request which had waited, and its ticket."""
+        reply, req = effect.reply, effect.req
+        if isinstance(reply, TandemqError):
+            return self.refuse(reply, req), req
+        return self.answer(None if reply is True else reply, req), req
+
+    def refuse(self, error: BaseException, req: Ticket = NOBODY) -> bytes:
         """Return the frame that tells of an error, with an id of its own where none is known."""
         code, text = in_vibemq(error)
         text = well_formed(text[:LONGEST_ERROR])
-        return self.form.write(Frame(Kind.ERROR, id or fresh_id(), code=code, text=text))
+        return self.form.write(Frame(Kind.ERROR, req.id or fresh_id(), code=code, text=text))
 
     def goodbye(self, reason: str) -> bytes:
         """Return the frame that ends the connection from our side."""
