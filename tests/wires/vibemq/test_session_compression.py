@@ -69,13 +69,13 @@ def test_any_frame_may_be_compressed_once_a_connect_is_accepted(name: str) -> No
 
 @pytest.mark.parametrize("name", [GZIP, BROTLI])
 def test_before_that_none_is_looked_into(name: str) -> None:
+    ping = sent(Wire.BINARY, Kind.PING)
     session = Session(Wire.BINARY)
-    (item,) = session.receive(packed(FLAGS[name], deflate(name, bytes(64 << 20))))
-    assert isinstance(item, Packed)
-    refusal = session.unpack(item)
+    refusal = only(session, packed(FLAGS[name], deflate(name, ping[5:])))
     assert isinstance(refusal, Refusal)
     assert refusal.error.fatal
-    assert session.receive(sent(Wire.BINARY, Kind.PING)) == []
+    assert "before a Connect" in str(refusal.error)
+    assert session.receive(ping) == []
 
 
 def test_a_compressed_frame_right_behind_connect_is_read_when_its_turn_comes() -> None:
