@@ -16,9 +16,9 @@ from tandemq.engine import users
 from tandemq.model.errors import (
     BadCredentials,
     BadPassword,
+    BadPayload,
     CredentialsRequired,
     Forbidden,
-    BadPayload,
     NotAuthorized,
     TandemqError,
     UnknownCommand,

@@ -14,8 +14,8 @@ from tandemq.engine import facts, users
 from tandemq.engine.core import Engine
 from tandemq.engine.users import FACT, Token, User
 from tandemq.model.errors import (
-    Forbidden,
     BadPayload,
+    Forbidden,
     NotFound,
     TandemqError,
     UserExists,

@@ -1,4 +1,4 @@
-"""The broker's commands about users, and how its Connect proves who is there.
+"""The broker's commands about users.
 
 Their requests carry one value, which may be anything: what it lacks is told, not cut off
 (vibemq-wire 2.8).
@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from tandemq.commands.call import Call, Later
-from tandemq.commands.table import BROKER, Permission, Request, command
+from tandemq.commands.table import BROKER, BrokerRequest, Permission, command
 from tandemq.engine import users
 from tandemq.model.errors import (
-    CredentialsRequired,
     BadPayload,
     NotAuthorized,
     UnknownCommand,
@@ -21,11 +20,9 @@ from tandemq.model.permission import operations
 
 PASSWORD_LENGTH = 1_024  # characters
 
-NO_TOKEN = "Authentication token is required."
-NO_PASSWORD = "Username and password are required."
 
 
-class Administration(Request):
+class Administration(BrokerRequest):
     """What these commands have in common."""
 
     payload: Any = None
@@ -57,34 +54,6 @@ class AdminListUsers(Administration, tag="AdminListUsers"):
 
 class AdminGetUserPermissions(Administration, tag="AdminGetUserPermissions"):
     """Ask what a user may do."""
-
-
-# -- who is there --------------------------------------------------------------------------------
-
-
-def log_in(call: Call, req: Any, headers: dict[str, str], welcome: Any) -> Any:
-    """Let the caller be whom the headers of its Connect name, and return ``welcome`` or LATER.
-
-    ``authToken`` is a token of the server or of a user; with users ``authUsername`` and
-    ``authPassword`` go first. Where nobody has to prove anything they are all ignored. Refused, a
-    caller stays who it was.
-
-    Raises:
-        CredentialsRequired, BadCredentials, BadPassword, Busy, Overloaded
-    """
-    accounts, caller = call.host.accounts, call.caller
-    if accounts.open:
-        return welcome
-    token = headers.get("authToken")
-    if len(call.engine.users):
-        name, password = headers.get("authUsername"), headers.get("authPassword")
-        if name and password:
-            return accounts.by_password(caller, req, name, password, welcome)
-        if name or password or not token:
-            raise CredentialsRequired(NO_PASSWORD)
-    if not token:
-        raise CredentialsRequired(NO_TOKEN)
-    return accounts.by_token(caller, req, token, welcome)
 
 
 # -- users ---------------------------------------------------------------------------------------
@@ -183,7 +152,7 @@ def admin_get_user_permissions(req: AdminGetUserPermissions, call: Call) -> list
     ]
 
 
-def _users_exist(req: Request, call: Call) -> None:
+def _users_exist(req: BrokerRequest, call: Call) -> None:
     if not len(call.engine.users):
         raise UnknownCommand(f"Unknown command type: {req.__struct_config__.tag}")
 

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from tandemq.model.body import well_formed
 from tandemq.model.errors import (
-    Forbidden,
     BadPayload,
+    Forbidden,
     NotFound,
     UserExists,
     UserNotFound,

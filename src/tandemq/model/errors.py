@@ -204,6 +204,16 @@ class Overloaded(TandemqError):
     retry = True
 
 
+class TooManyConnections(Overloaded):
+    """As many connections as the server takes are open."""
+
+    code = "too-many-connections"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+
 class StorageFailed(TandemqError):
     """The change could not be stored and was undone; repeat it when writing works again."""
 
