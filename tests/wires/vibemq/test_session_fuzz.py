@@ -42,6 +42,8 @@ def written_down(wire: Wire) -> Iterator[bytes]:
     payload = b'{"username":"bob","password":"p","mode":1,"messageTtl":"00:00:01","x":[{"y":null}]}'
     for kind in Kind:
         yield sent(wire, kind, queue="q", payload=payload, headers={"priority": "high", "n": ""})
+    yield sent(wire, Kind.ACK)
+    yield sent(wire, Kind.PUBLISH, queue="q", payload=payload)
     if wire is Wire.BINARY:
         body = sent(wire, Kind.PUBLISH, queue="q", payload=payload)[5:]
         yield from (packed(flag, deflate(name, body)) for name, flag in FLAGS.items())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 from tandemq.wires.vibemq.frames import Frame
@@ -21,7 +21,6 @@ BAD_QUEUE: Final = (
 NO_KEY: Final = "Header key cannot be empty."
 
 _LETTERS_AND_DIGITS = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Nd"))
-_plain_name = re.compile(rf"[A-Za-z0-9._-]{{1,{LONGEST_QUEUE_NAME}}}").fullmatch
 
 
 def broken(frame: Frame) -> str | None:
@@ -29,13 +28,19 @@ def broken(frame: Frame) -> str | None:
     if not frame.id:
         return NO_ID
     queue = frame.queue
-    if queue is not None and not _plain_name(queue) and (problem := broken_name(queue)):
+    if queue is not None and (problem := broken_name(queue)):
         return problem
-    return _broken_headers(frame.headers) if frame.headers else None
+    return broken_headers(frame.headers) if frame.headers else None
 
 
 def broken_name(queue: str) -> str | None:
     """Return what is wrong with the name of a queue."""
+    # What is too long is not remembered, so that the names in memory are bounded.
+    return LONG_QUEUE if len(queue) > LONGEST_QUEUE_NAME else _broken_short_name(queue)
+
+
+@lru_cache(maxsize=4096)
+def _broken_short_name(queue: str) -> str | None:
     if _units(queue) > LONGEST_QUEUE_NAME:
         return LONG_QUEUE
     return None if queue and all(map(in_names, queue)) else BAD_QUEUE
@@ -49,7 +54,8 @@ def in_names(char: str) -> bool:
     return char < "\U00010000" and unicodedata.category(char) in _LETTERS_AND_DIGITS
 
 
-def _broken_headers(headers: dict[str, str]) -> str | None:
+def broken_headers(headers: dict[str, str]) -> str | None:
+    """Return what is wrong with the headers of a frame."""
     if len(headers) > MOST_HEADERS:
         return f"Too many headers ({len(headers)}). Maximum: {MOST_HEADERS}."
     if "" in headers:

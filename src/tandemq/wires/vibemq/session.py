@@ -42,7 +42,7 @@ from tandemq.model.errors import (
 from tandemq.model.outcome import Late
 from tandemq.wires.framing import FrameDecoder
 from tandemq.wires.sniff import Wire
-from tandemq.wires.vibemq import binary_codec, compression, json_codec, requests
+from tandemq.wires.vibemq import binary_codec, compression, json_codec, requests, usual
 from tandemq.wires.vibemq.frames import MAX_MESSAGE, Form, Frame, Unreadable, fresh_id
 from tandemq.wires.vibemq.kinds import Kind
 from tandemq.wires.vibemq.queues import facts
@@ -95,6 +95,7 @@ class Session:
         self.form: Form = json_codec.PASCAL if self._json else binary_codec.form(self._flagged)
         self.welcomed = self.nack = False
         self._heard = False  # a first frame
+        self._usual = False  # most frames are probably of the usual kinds
         self._lost = False  # nothing that follows can be trusted
 
     # -- from the peer -------------------------------------------------------------------------
@@ -110,8 +111,9 @@ class Session:
         if self._lost:
             return found
         for body in self._frames.feed(data):
-            found.append(item := self._look(body))
-            if isinstance(item, Refusal) and item.error.fatal:
+            item = (usual.read(body) if self._usual else None) or self._look(body)
+            found.append(item)
+            if type(item) is Refusal and item.error.fatal:
                 return found
         if (size := self._frames.refused) is not None:
             self._lost = True
@@ -133,6 +135,7 @@ class Session:
     def _look(self, body: bytes) -> BrokerRequest | Refusal | Packed:
         if not self._heard:
             self._heard = True
+            self._usual = self._json
             if self._json and json_codec.is_camel(body):
                 self.form = json_codec.CAMEL
         if not self._flagged:
