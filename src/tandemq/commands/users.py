@@ -21,7 +21,6 @@ from tandemq.model.permission import operations
 PASSWORD_LENGTH = 1_024  # characters
 
 
-
 class Administration(BrokerRequest):
     """What these commands have in common."""
 

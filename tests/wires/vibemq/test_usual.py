@@ -16,8 +16,22 @@ from tandemq.wires.sniff import Wire
 from tandemq.wires.vibemq import json_codec, requests, usual
 from tandemq.wires.vibemq.frames import Unreadable
 from tandemq.wires.vibemq.kinds import Kind
-from tandemq.wires.vibemq.requests import HIGH, Ack, Publish, Refusal
+from tandemq.wires.vibemq.requests import HIGH, NORMAL, Ack, Publish, Refusal, Ticket
 from tandemq.wires.vibemq.session import Session
+
+ACK = Ack(message="m", req_id=Ticket("m"))
+
+
+def published(
+    queue: str,
+    payload: bytes = b"",
+    headers: dict[str, str] | None = None,
+    level: int = NORMAL,
+) -> Publish:
+    ticket = Ticket("m", Kind.PUBLISH_ACK, queue)
+    return Publish(
+        queue=queue, id="m", payload=payload, headers=headers, level=level, req_id=ticket
+    )
 
 
 def the_long_way(text: bytes) -> Any:
@@ -37,18 +51,18 @@ def agrees(text: bytes) -> bool:
 
 
 USUAL = [
-    ('{"id":"m","type":"Publish","queue":"q","payload":{"n":1}}', Publish("m", "q", b'{"n":1}')),
-    ('{"id":"m","type":"publish","queue":"q","payload":1.50}', Publish("m", "q", b"1.50")),
-    ('{"id":"m","type":"Publish","queue":"q","payload":null}', Publish("m", "q")),
-    ('{"id":"m","type":"Publish","queue":"q","headers":null}', Publish("m", "q")),
-    ('{"id":"m","type":"Publish","queue":"é","payload":"é"}', Publish("m", "é", '"é"'.encode())),
+    ('{"id":"m","type":"Publish","queue":"q","payload":{"n":1}}', published("q", b'{"n":1}')),
+    ('{"id":"m","type":"publish","queue":"q","payload":1.50}', published("q", b"1.50")),
+    ('{"id":"m","type":"Publish","queue":"q","payload":null}', published("q")),
+    ('{"id":"m","type":"Publish","queue":"q","headers":null}', published("q")),
+    ('{"id":"m","type":"Publish","queue":"é","payload":"é"}', published("é", '"é"'.encode())),
     (
         '{"schemaVersion":"1.0","headers":{"priority":"High","x":""},"queue":"q","type":"Publish",'
         '"payload": [ ] ,"id":"m"}',
-        Publish("m", "q", b"[ ]", {"priority": "High", "x": ""}, HIGH),
+        published("q", b"[ ]", {"priority": "High", "x": ""}, HIGH),
     ),
-    ('{"id":"m","type":"Ack"}', Ack("m", "m")),
-    ('{"id":"m","type":"ack","queue":"q","schemaVersion":"1.0"}', Ack("m", "m")),
+    ('{"id":"m","type":"Ack"}', ACK),
+    ('{"id":"m","type":"ack","queue":"q","schemaVersion":"1.0"}', ACK),
 ]
 
 
@@ -129,8 +143,8 @@ def test_both_ways_agree_on_any_members(members) -> None:
 
 def test_a_session_takes_the_short_way_from_its_second_frame_on() -> None:
     session, publish = Session(Wire.JSON), sent(Wire.JSON, Kind.PUBLISH, queue="q", payload=b"1")
-    assert only(session, publish) == only(session, publish) == Publish("m", "q", b"1")
-    assert only(session, sent(Wire.JSON, Kind.ACK)) == Ack("m", "m")
+    assert only(session, publish) == only(session, publish) == published("q", b"1")
+    assert only(session, sent(Wire.JSON, Kind.ACK)) == ACK
     assert isinstance(only(session, framed(b'{"id":"m","type":"Publish"}')), Refusal)
     (lost,) = session.receive(framed(b"hello"))
     assert isinstance(lost, Refusal)

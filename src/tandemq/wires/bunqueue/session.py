@@ -52,7 +52,8 @@ SMALL_FRAME = 1 << 20  # bytes; only commands that carry users' data may be larg
 
 _PLAIN = PlainPush, PlainPushMany, PlainFlow
 _STRICT = frozenset((Push, PushMany, PushFlow, *_PLAIN))
-_CARRIERS = frozenset(request for request in BY_REQUEST if request.opaque is not Request.opaque)
+_OURS = [request for request in BY_REQUEST if issubclass(request, Request)]
+_CARRIERS = frozenset(request for request in _OURS if request.opaque is not Request.opaque)
 
 
 def _decoder(*variants: type[Request]) -> Callable[[bytes], Request]:

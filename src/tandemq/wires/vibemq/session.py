@@ -63,11 +63,9 @@ class Packed(NamedTuple):
     frame: bytes  # flag and body
 
 
-def delivery(
-    id: str, queue: str, payload: bytes | None, headers: dict[str, str] | None = None
-) -> Frame:
-    """Return the fields of a message that is handed out; ``payload`` is JSON text."""
-    return Frame(Kind.DELIVER, id, queue, payload, headers)
+def delivery(id: str, queue: str, payload: bytes, headers: dict[str, str] | None = None) -> Frame:
+    """Return the fields of a message that is handed out; ``payload`` is JSON text, b"" for none."""
+    return Frame(Kind.DELIVER, id, queue, payload or None, headers)
 
 
 class Session:

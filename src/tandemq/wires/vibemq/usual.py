@@ -11,9 +11,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from tandemq.commands.broker import Ack, Publish
 from tandemq.wires.vibemq import json_text, rules
 from tandemq.wires.vibemq.json_codec import HEADERS_LIMIT
-from tandemq.wires.vibemq.requests import Ack, Publish, priority
+from tandemq.wires.vibemq.kinds import Kind
+from tandemq.wires.vibemq.requests import NORMAL, Ticket, priority
 
 
 class _Publish(
@@ -55,7 +57,9 @@ def read(text: bytes) -> Publish | Ack | None:
         return None
     if not said.id or rules.broken_name(said.queue):
         return None
-    return Ack(said.id, said.id) if isinstance(said, _Ack) else _publish(said, text)
+    if isinstance(said, _Ack):
+        return Ack(message=said.id, req_id=Ticket(said.id))
+    return _publish(said, text)
 
 
 def _publish(said: _Publish, text: bytes) -> Publish | None:
@@ -64,9 +68,12 @@ def _publish(said: _Publish, text: bytes) -> Publish | None:
         return None
     if json_text.too_deep(text) or not json_text.is_utf8(text):
         return None
-    payload: bytes | None = bytes(said.payload)
-    if not payload or payload == b"null":
-        payload = None
-    if headers is None:
-        return Publish(said.id, said.queue, payload)
-    return Publish(said.id, said.queue, payload, headers, priority(headers))
+    payload = bytes(said.payload)
+    return Publish(
+        queue=said.queue,
+        id=said.id,
+        payload=b"" if payload == b"null" else payload,
+        headers=headers,
+        level=NORMAL if headers is None else priority(headers),
+        req_id=Ticket(said.id, Kind.PUBLISH_ACK, said.queue),
+    )
