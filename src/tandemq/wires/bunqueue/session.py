@@ -184,8 +184,9 @@ def _read_leniently(frame: bytes) -> Request | Refusal:
     row = COMMANDS.get(name) if isinstance(fields["cmd"], str) else None
     if row is None:
         return Refusal(UnknownCommand(f"Unknown command: {name}"), req, True)
+    shape: Any = row.request
     try:
-        request: Request = row.request.read({**readable_fields(fields), "reqId": req})
+        request: Request = shape.read({**readable_fields(fields), "reqId": req})
     except TandemqError as error:
         return Refusal(error, req, True)
     return request

@@ -149,7 +149,8 @@ def _admin(kind: Kind) -> Callable[[Frame], BrokerRequest]:
     make: Any = BROKER[NAMES[kind]].request
 
     def read_it(f: Frame) -> BrokerRequest:
-        return make(payload=_value(f.payload), req_id=Ticket(f.id, kind))
+        request: BrokerRequest = make(payload=_value(f.payload), req_id=Ticket(f.id, kind))
+        return request
 
     return read_it
 
