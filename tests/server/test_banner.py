@@ -10,7 +10,7 @@ from tandemq.server.banner import banner
 
 
 def shown(settings: Settings, http_port: int | None = 6790, tls: bool = False) -> str:
-    return banner(settings, 6789, http_port, tls, "./tandemq.db, 7 messages")
+    return banner(settings, [6789], http_port, tls, "./tandemq.db, 7 messages")
 
 
 def test_it_says_what_runs_where_what_is_kept_and_how_to_stop() -> None:
@@ -46,6 +46,6 @@ def test_tokens_are_counted_and_never_shown() -> None:
 
 def test_users_are_counted_too() -> None:
     settings = Settings(tokens=("hunter2",))
-    text = banner(settings, 6789, None, False, "memory", users=3)
+    text = banner(settings, [6789], None, False, "memory", users=3)
     assert "auth   on, 1 token, 3 users\n" in text
-    assert "auth   on, 1 user\n" in banner(Settings(), 6789, None, False, "memory", users=1)
+    assert "auth   on, 1 user\n" in banner(Settings(), [6789], None, False, "memory", users=1)

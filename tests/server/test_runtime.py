@@ -401,7 +401,7 @@ async def test_however_much_fails_one_probe_is_planned() -> None:
         planned = [
             timer
             for timer in server.loop._scheduled  # type: ignore[attr-defined]
-            if not timer.cancelled() and timer._callback == server._outage._try
+            if not timer.cancelled() and timer._callback == server.outage._try
         ]
         assert len(planned) == 1
 

@@ -40,6 +40,7 @@ def connect(req: Connect, call: Call) -> Any:
     """
     accounts, caller, req_id = call.host.accounts, call.caller, req.req_id
     if accounts.open:
+        caller.trusted = True
         return None
     if len(call.engine.users):
         if req.username and req.password:

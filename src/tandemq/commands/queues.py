@@ -7,6 +7,7 @@ from tandemq.commands.call import Call, Later, QueueShown
 from tandemq.commands.table import BROKER, BrokerRequest, Permission, command
 from tandemq.engine import bulk, overflow, post
 from tandemq.model.broker import JOBS, Policy
+from tandemq.model.permission import Operation
 
 
 class CreateQueue(BrokerRequest, tag="CreateQueue"):
@@ -68,4 +69,6 @@ def queue_info(req: QueueInfo, call: Call) -> QueueShown | None:
 @command(Permission.OPEN, table=BROKER)
 def list_queues(req: ListQueues, call: Call) -> list[str]:
     """Return the names of all queues that the caller may know."""
-    return [name for name in call.engine.queues if post.exists(call.engine, name)]
+    engine = call.engine
+    names = [name for name in engine.queues if post.exists(engine, name)]
+    return [name for name in names if call.may(Operation.LIST_QUEUES, name)]

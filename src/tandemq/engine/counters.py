@@ -21,4 +21,5 @@ class Counters:
     delivered: int = 0  # to subscribers, each copy, but not what is sent again
     acknowledged: int = 0  # by subscribers, each copy
     dead_lettered: int = 0
+    errors: int = 0  # requests that were refused, and messages that could not be sent
     dropped: int = 0  # lost by a rule of their queue: full, too old, or out of attempts

@@ -189,11 +189,16 @@ def _charge(engine: Engine, copy: Copy, now: int, reason: Reason) -> bool:
     if copy.attempts < most and not late:
         engine.counters.retried += 1
         return True
-    fanout.failed.append(copy.sub.name)
-    fanout.reason = Reason.MESSAGE_EXPIRED if late else reason
     m.attempts = max(m.attempts, copy.attempts)
-    _settle(engine, copy, now)
+    give_up(engine, copy, Reason.MESSAGE_EXPIRED if late else reason, now)
     return False
+
+
+def give_up(engine: Engine, copy: Copy, reason: Reason, now: int) -> None:
+    """One subscriber will not be asked any more, and has failed."""
+    copy.fanout.failed.append(copy.sub.name)
+    copy.fanout.reason = reason
+    _settle(engine, copy, now)
 
 
 def leave(engine: Engine, who: Subscriber, sub: Subscription, now: int, *, broken: bool) -> None:

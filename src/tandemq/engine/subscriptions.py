@@ -53,6 +53,11 @@ class Subscriber:
         if others is not None and not others:
             del self.later[name]
 
+    def newest(self, name: str) -> Message | Copy | None:
+        """Return what was delivered under this name last."""
+        others = self.later.get(name)
+        return others[-1] if others else self.held.get(name)
+
     def everything(self) -> Iterator[Message | Copy]:
         """Yield all that it holds, what was delivered first before what has the same name."""
         yield from self.held.values()
@@ -220,6 +225,24 @@ def refuse(engine: Engine, conn: int, name: str, delay: int, now: int) -> bool:
     if _charge(engine, q, held, now, Reason.HANDLER_EXCEPTION):
         _again(engine, q, held, delay, now)
     return True
+
+
+def undeliverable(engine: Engine, conn: int, name: str, text: str, now: int) -> None:
+    """The newest message of this name cannot be said on the wire of a connection: it is dead.
+
+    So says ``text``. What needs no answer is gone already.
+    """
+    who = engine.subscribers.get(conn)
+    held = None if who is None else who.newest(name)
+    if held is None:
+        return
+    engine.counters.errors += 1
+    if isinstance(held, Copy):
+        fanout.give_up(engine, held, Reason.DESERIALIZATION_ERROR, now)
+    else:
+        _end_run(held)
+        dlq.end(engine, held, now, Reason.DESERIALIZATION_ERROR, text)
+        engine.match(engine.queue(held.queue), now)
 
 
 def _charge(engine: Engine, q: Queue, m: Message, now: int, reason: Reason) -> bool:

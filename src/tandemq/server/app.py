@@ -60,12 +60,12 @@ async def _main(settings: Settings) -> int:
         began = time.perf_counter()
         async with running(settings, store) as runtime:
             log.info("loaded %d messages in %.1f s", len(runtime.engine.messages), _since(began))
-            async with listening(runtime, certificate) as port:
+            async with listening(runtime, certificate) as ports:
                 with _reloading(runtime, certificate):
                     kept = _kept(settings, len(runtime.engine.messages))
                     shown = banner(
                         settings,
-                        port,
+                        ports,
                         None,
                         certificate is not None,
                         kept,
@@ -109,20 +109,32 @@ async def running(settings: Settings, store: Store) -> AsyncIterator[Runtime]:
 
 
 @asynccontextmanager
-async def listening(runtime: Runtime, certificate: ServerCertificate | None) -> AsyncIterator[int]:
-    """The part that accepts connections; its value is the port that is open."""
-    server = await runtime.loop.create_server(
-        lambda: Connection(runtime, runtime.next_id()),
+async def listening(
+    runtime: Runtime, certificate: ServerCertificate | None
+) -> AsyncIterator[list[int]]:
+    """The part that accepts connections; its value are the ports that are open."""
+    settings = runtime.settings
+    servers = [await _listen(runtime, certificate, settings.port, greets=False)]
+    try:
+        if settings.broker_port:
+            servers.append(await _listen(runtime, certificate, settings.broker_port, greets=True))
+        yield [server.sockets[0].getsockname()[1] for server in servers]
+    finally:
+        for server in servers:
+            server.close()
+
+
+async def _listen(
+    runtime: Runtime, certificate: ServerCertificate | None, port: int, *, greets: bool
+) -> asyncio.Server:
+    return await runtime.loop.create_server(
+        lambda: Connection(runtime, runtime.next_id(), greets=greets),
         runtime.settings.host,
-        runtime.settings.port,
+        port,
         backlog=LISTEN_BACKLOG,
         ssl=certificate.context if certificate else None,
         ssl_handshake_timeout=HANDSHAKE if certificate else None,
     )
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
 
 
 async def _told_to_stop(runtime: Runtime, stop: _Stop) -> None:

@@ -17,7 +17,7 @@ SURVIVES = {
 
 def banner(
     settings: Settings,
-    tcp_port: int,
+    tcp_ports: list[int],
     http_port: int | None,
     tls: bool,
     store_text: str,
@@ -25,9 +25,10 @@ def banner(
 ) -> str:
     """The banner; the ports are those that are really open, ``http_port`` None when it is not."""
     pid = os.getpid()
+    where = " and ".join(_address(settings.host, port) for port in tcp_ports)
     lines = [
         f"tandemq {__version__}, pid {pid}",
-        f"  tcp    {_address(settings.host, tcp_port)}{' with TLS' if tls else ''}",
+        f"  tcp    {where}{' with TLS' if tls else ''}",
         f"  store  {store_text}",
         f"  keeps  durability {settings.durability}: {SURVIVES[settings.durability]}",
         f"  auth   {_authentication(settings, users)}",

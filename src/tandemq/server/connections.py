@@ -9,8 +9,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 from tandemq.commands.call import Call
-from tandemq.model.errors import Overloaded
+from tandemq.server.doorway import SNIFF, SURPLUS, Doorway
 from tandemq.server.guard import Window, origin_of
+from tandemq.server.manners import Manners
 from tandemq.wires.bunqueue.session import Session
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ log = logging.getLogger("tandemq.server")
 
 HIGH_WATER = 1 << 20  # unread bytes above which a connection is read no further
 BACKLOG = 1_000  # requests that may wait behind a full window before reading stops
+HELD = 1_000  # publishes of a VibeMQ client that may wait for room
 SMALL = 1 << 16  # bytes that a socket takes at once from a peer that reads
 
 
@@ -27,22 +29,28 @@ class Connection(asyncio.Protocol):
     """Thin on purpose: the session knows the protocol, the runtime what a request does."""
 
     __slots__ = (
-        "_begun", "_half_frame", "_muted", "_postponed", "backlog", "call", "failed_logins", "id",
-        "limiter", "out", "owed", "runtime", "session", "spared", "stuck", "transport", "trusted",
-        "user", "waiting", "window",
+        "_begun", "_broker", "_half_frame", "_muted", "_postponed", "_room", "backlog", "broken",
+        "call", "door", "failed_logins", "id", "limiter", "out", "owed", "runtime", "session",
+        "spared", "stuck", "transport", "trusted", "user", "waiting", "window",
     )  # fmt: skip
 
-    def __init__(self, runtime: Runtime, id: int) -> None:
+    def __init__(self, runtime: Runtime, id: int, *, greets: bool = False) -> None:
+        """``greets`` wants the first bytes soon, as a port for VibeMQ clients does."""
         settings = runtime.settings
         self.runtime = runtime
         self.id = id
-        self.session = Session(settings.max_frame_bytes)
+        self.session: Any = Session(settings.max_frame_bytes)
+        self.door: Doorway | None = Doorway(self)
+        if greets:
+            self.door.wait(SNIFF)
+        self._broker: Manners | None = None  # what only VibeMQ clients are held to
+        self.broken = True  # if it ends now: it has not taken its leave
         self.trusted = runtime.accounts.open
         self.user: str | None = None
         self.failed_logins = 0
         self.call = Call(runtime.engine, runtime, self)
         self.out: list[bytes] = []  # frames to be written at the end of this turn
-        self.window = settings.in_flight
+        self._room = self.window = settings.in_flight
         self.waiting = 0  # pulls that wait: each takes a place of the window
         self.backlog: deque[Any] = deque()  # what came while the window was full
         self.stuck = False  # the peer does not read
@@ -62,13 +70,24 @@ class Connection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=HIGH_WATER)
         if (peer := transport.get_extra_info("socket")) is not None:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # half-open peers (seed)
-        if not self.runtime.crowd.enter(self):
-            limit = self.runtime.crowd.most
-            error = Overloaded(f"Too many connections (max {limit}); try again later")
-            self.transport.write(self.session.refuse(error))
-            self.transport.close()
+        if self.door is not None and not self.runtime.crowd.enter(self):
+            self.door.surplus = True
+            self.door.wait(SURPLUS)
+
+    def subscribes(self, session: Any) -> None:
+        """Speak a VibeMQ wire from now on."""
+        settings = self.runtime.settings
+        self.session, self.trusted = session, False
+        self._room = self.window = HELD
+        limit = settings.messages_per_second
+        self.limiter = Window(limit, 1_000) if limit else None
+        self._broker = Manners(self)
 
     def data_received(self, data: bytes) -> None:
+        if self.door is not None and not (data := self.door.look(data)):
+            return
+        if self._broker is not None:
+            self._broker.heard()
         items = self.session.receive(data)
         size = len(data)
         if self._half_frame is not None or self.session.mid_frame:
@@ -89,14 +108,22 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self.stuck = True
         self._listen()
+        if self._broker is not None:
+            self._broker.stuck()
 
     def resume_writing(self) -> None:
         self.stuck = False
         self._listen()
         self.runtime.turns.resume(self)
+        if self._broker is not None:
+            self._broker.reads()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._unwatch()
+        if self.door is not None:
+            self.door.close()
+        if self._broker is not None:
+            self._broker.close()
         self.runtime.lost(self)
         self.session, self.out = Session(), []  # they would stay until the next collection
 
@@ -118,13 +145,35 @@ class Connection(asyncio.Protocol):
         """What stands for the address of the peer."""
         return origin_of(self.transport.get_extra_info("peername"))
 
+    @property
+    def title(self) -> str:
+        """Who it is, for people: its user, or else its address."""
+        peer = self.transport.get_extra_info("peername")
+        return self.user or (f"{peer[0]}:{peer[1]}" if peer else f"connection {self.id}")
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether it speaks a VibeMQ wire."""
+        return self._broker is not None
+
+    def leave(self) -> None:
+        """End in good order: the peer has said that it goes."""
+        self.broken = False
+        self.runtime.hang_up(self)
+
+    def farewell(self, reason: str) -> None:
+        """End from our side, and say why."""
+        self.out.append(said := self.session.goodbye(reason))
+        self.owed += len(said)
+        self.close()
+
     def hold(self) -> None:
         """Start no more requests until ``let_go``: who asks is not known yet."""
         self.window = 0
 
     def let_go(self) -> None:
         """Start requests again; whoever answers the one that was waited for sees to it."""
-        self.window = self.runtime.settings.in_flight
+        self.window = self._room
 
     def postpone(self, items: list[Any]) -> None:
         """Keep requests until there is room, and read no further if there are many."""

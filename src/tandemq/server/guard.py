@@ -9,15 +9,19 @@ from collections.abc import Iterable
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 
+from tandemq.commands.broker import Ack, Nack
 from tandemq.commands.fields import identifier
-from tandemq.commands.table import BY_REQUEST, Command, Permission, Request
+from tandemq.commands.greeting import Disconnect, Ping
+from tandemq.commands.table import BY_REQUEST, Command, Permission
 from tandemq.model.errors import AccessDenied, NotAuthorized, RateLimited, Unauthenticated
 from tandemq.wires.bunqueue.session import Refusal
+from tandemq.wires.vibemq.requests import Refusal as VibeRefusal
 
 if TYPE_CHECKING:
     from tandemq.engine.core import Engine
     from tandemq.server.connections import Connection
 
+UNLIMITED = frozenset((Ack, Nack, Ping, Disconnect))  # of VibeMQ: they free what others need
 SUPERUSERS_ONLY = "Superuser access required."
 
 FAILURES = 20  # failed logins of an address within their span, from which on it is slowed down
@@ -76,22 +80,31 @@ def affordable(wanted: int) -> int:
     return min(wanted, max(1, hard * 8 // 10)) if hard != resource.RLIM_INFINITY else wanted
 
 
-def gate(connection: Connection, item: Request | Refusal, now: int) -> None:
+def gate(connection: Connection, item: Any, now: int) -> None:
     """Raise what keeps a request from running, if anything does."""
-    refusal = item if isinstance(item, Refusal) else None
+    refusal = item if isinstance(item, (Refusal, VibeRefusal)) else None
     if refusal is not None and refusal.error.fatal:
         raise refusal.error
-    if connection.limiter is not None and not connection.limiter.admit(now):
+    limiter = connection.limiter
+    if limiter is not None and type(item) not in UNLIMITED and not limiter.admit(now):
         raise RateLimited
     if not connection.trusted and (refusal is None or refusal.formed):
-        row = None if isinstance(item, Refusal) else BY_REQUEST.get(type(item))
+        row = BY_REQUEST.get(type(item)) if refusal is None else None
         if row is None or row.permission is not Permission.ANYBODY:
             if connection.user is None:
                 raise Unauthenticated
             if row is not None:
                 permit(connection.runtime.engine, connection.user, row, item)
+            elif isinstance(refusal, VibeRefusal) and refusal.row is not None:
+                foresee(refusal.row)
     if refusal is not None:
         raise refusal.error
+
+
+def foresee(row: Command) -> None:
+    """Raise what a user would be told whatever else was wrong with a request."""
+    if row.permission is Permission.SUPERUSER:
+        raise NotAuthorized(SUPERUSERS_ONLY)
 
 
 def permit(engine: Engine, user: str, row: Command, request: Any) -> None:

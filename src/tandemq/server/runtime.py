@@ -16,21 +16,22 @@ from typing import Any
 
 from msgspec import Raw
 
-from tandemq.commands.call import LATER, Pulled
-from tandemq.commands.table import BY_REQUEST, Request
+from tandemq.commands.call import LATER, SILENCE, Pulled
+from tandemq.commands.table import BY_REQUEST
 from tandemq.config import Settings
 from tandemq.engine import clock, consume, facts, recovery
 from tandemq.engine.core import Engine
 from tandemq.engine.ids import Uuid7
-from tandemq.model.errors import StorageFailed, TandemqError
-from tandemq.model.message import Message
+from tandemq.model.broker import Policy
+from tandemq.model.errors import TandemqError
 from tandemq.model.outcome import Late, Reply
 from tandemq.server.accounts import Accounts
 from tandemq.server.alarm import Alarm
-from tandemq.server.bounds import rules
+from tandemq.server.bounds import policy, rules
 from tandemq.server.committer import Committer
 from tandemq.server.connections import HIGH_WATER, Connection
 from tandemq.server.crowd import Crowd
+from tandemq.server.effects import Effects
 from tandemq.server.events import TOLD, Observers, Outlet
 from tandemq.server.grants import Grants
 from tandemq.server.guard import gate
@@ -38,9 +39,11 @@ from tandemq.server.meter import Meter, Watch, now_ms
 from tandemq.server.monitor import Monitor
 from tandemq.server.outage import Outage
 from tandemq.server.turns import SLICE, Turns
+from tandemq.server.undo import undo
 from tandemq.stores.base import Store, StoreFailed
 from tandemq.stores.rows import decode
 from tandemq.wires.bunqueue.session import Refusal
+from tandemq.wires.vibemq.session import Packed
 
 log = logging.getLogger("tandemq.server")
 
@@ -59,6 +62,7 @@ class Runtime:
         self.crowd = Crowd(settings, self.loop)
         self.connections, self._silent = self.crowd.open, self.crowd.silent
         self.next_id = self.crowd.next_id
+        self.policy = policy(settings)
         self.meter = Meter()
         self.turns = Turns(self.loop, self.meter, self._go_on)
         self._watch = Watch(now_ms())
@@ -69,14 +73,15 @@ class Runtime:
         )
         self._patient = store.persistent and settings.durability != "buffered"
         self._committer: Committer | None = None
-        self._outage = Outage(self._probe)
-        self._held: list[Answer] = []
+        self.outage = Outage(self._probe)
+        self.held: list[Answer] = []
         self._touched: dict[Connection, None] = {}
         self._turning = False
         self._turn_ends = 0.0  # s of the meter's clock
         self._alarm = Alarm(self.engine, self._begin_turn)
         self._grants = Grants()
         self.broken: asyncio.Future[StoreFailed] = self.loop.create_future()
+        self.effects = Effects(self)
         self.accounts = Accounts(self)
         self.observers = Observers(self)
         self.monitor = Monitor(self)
@@ -93,7 +98,7 @@ class Runtime:
             self._committer = Committer(
                 store,
                 self._release,
-                self._undo,
+                lambda *lost: undo(self, *lost),
                 turning=lambda: self._turning,
                 always_sync=self.settings.durability == "sync",
             )
@@ -109,11 +114,20 @@ class Runtime:
             recovery.show_last_start(m)
             self.engine.admit(m)
         for key, value in self.store.load_facts().items():
-            self._restore(key, value)
+            self.restore(key, value)
 
     def wind_down(self) -> None:
-        """Hand out nothing more; what is held may still be settled."""
+        """Hand out nothing more, and say so; what is held may still be settled."""
         self.engine.granting = False
+        for connection in list(self.connections.values()):
+            if connection.is_broker:
+                self.say(connection, connection.session.goodbye("server_shutdown"))
+        self._begin_turn()
+
+    @property
+    def winding_down(self) -> bool:
+        """The server is about to stop."""
+        return not self.engine.granting
 
     async def stop(self) -> None:
         """Give back what is leased, keep what is pending, let go of the connections."""
@@ -128,12 +142,12 @@ class Runtime:
         for connection in list(self.connections.values()):
             connection.close()
         self._alarm.cancel()
-        self._outage.cancel()
+        self.outage.cancel()
 
     @property
     def leased(self) -> int:
         """How many messages somebody holds."""
-        return sum(map(len, self.engine.leased_by.values()))
+        return sum(map(len, self.engine.leased_by.values())) + len(self.engine.fanouts)
 
     # -- from connections ----------------------------------------------------------------------
 
@@ -147,7 +161,8 @@ class Runtime:
         self.observers.unsubscribe(connection)
         self._touched.pop(connection, None)
         self._begin_turn()
-        consume.disconnect(self.engine, connection.id, now_ms(), connection.spared)
+        engine, broken = self.engine, connection.broken and not self.winding_down
+        consume.disconnect(engine, connection.id, now_ms(), connection.spared, broken=broken)
 
     def received(self, connection: Connection, items: list[Any]) -> None:
         """Run requests in order, as far as the window of the connection allows."""
@@ -186,18 +201,22 @@ class Runtime:
             try:
                 self._run(connection, item, now)
             except TandemqError as error:
-                self._say(connection, connection.session.refuse(error, _req(item)))
+                self.engine.counters.errors += 1
+                self.say(connection, connection.session.refuse(error, _req(item)))
                 if error.fatal:
                     self.hang_up(connection)
                     return
             except Exception:
                 log.exception("a bug in %s", type(item).__name__)
-                self._say(connection, connection.session.refuse(Exception(), _req(item)))
+                self.say(connection, connection.session.refuse(Exception(), _req(item)))
 
     # -- requests ------------------------------------------------------------------------------
 
-    def _run(self, connection: Connection, request: Request, now: int) -> None:
+    def _run(self, connection: Connection, request: Any, now: int) -> None:
         row = BY_REQUEST.get(type(request))
+        if row is None and type(request) is Packed:
+            request = connection.session.unpack(request)
+            row = BY_REQUEST.get(type(request))
         if row is None or connection.limiter is not None or not connection.trusted:
             gate(connection, request, now)
             assert row is not None, "what is no request was refused"
@@ -205,14 +224,16 @@ class Runtime:
         if reply is LATER:
             connection.waiting += 1
             return
+        if reply is SILENCE:
+            return
         answer = connection.session.answer(reply, request.req_id)
         connection.owed += len(answer)
         if granted := type(reply) is Pulled and reply.messages:
             self._grants.note(connection, now)
         # While writing fails a lease has to be kept before it is told of, as a promise has always.
-        held = self._committer is not None and (row.keeps or (granted and self._outage))
-        if held and self._unkept:
-            self._held.append((connection, answer, request.req_id))
+        waits = self._committer is not None and (row.keeps or (granted and self.outage))
+        if waits and self._unkept:
+            self.held.append((connection, answer, request.req_id))
         else:
             connection.out.append(answer)
             self._touched[connection] = None
@@ -225,7 +246,8 @@ class Runtime:
             return False
         return committer.pending or not self.engine.quiet
 
-    def _say(self, connection: Connection, answer: bytes) -> None:
+    def say(self, connection: Connection, answer: bytes) -> None:
+        """Write something with the rest of this turn."""
         connection.owed += len(answer)
         connection.out.append(answer)
         self._touched[connection] = None
@@ -262,8 +284,8 @@ class Runtime:
         if self.broken.done():
             return  # memory is ahead of the store for good: nothing of it is told or kept
         for effect in outcome.effects:
-            self._serve(effect)
-        held, self._held = self._held, []
+            self.effects.serve(effect)
+        held, self.held = self.held, []
         if told := self.observers.collected(outcome.events):
             if self._committer is not None and self._patient:
                 held += told
@@ -276,20 +298,17 @@ class Runtime:
         self._alarm.set()
         self.meter.turn_ended(self.engine.counters)
 
-    def _serve(self, effect: Reply | Late) -> None:
+    def late(self, connection: Connection, effect: Reply | Late) -> None:
         """Answer a request that had waited."""
-        connection = self.connections.get(effect.conn)
-        if connection is None:
-            return
         connection.waiting -= 1
         answer, req_id = connection.session.late(effect)
         if isinstance(effect, Reply) and effect.messages:
             self._grants.note(connection, now_ms())
-        if self._outage or (self._patient and isinstance(effect, Late)):
+        if self.outage or (self._patient and isinstance(effect, Late)):
             connection.owed += len(answer)
-            self._held.append((connection, answer, req_id))
+            self.held.append((connection, answer, req_id))
         else:
-            self._say(connection, answer)
+            self.say(connection, answer)
         if connection.backlog:
             self.turns.resume(connection)
 
@@ -297,7 +316,7 @@ class Runtime:
         """Answer at once a request that had waited; nothing of the answer has to be kept first."""
         self._begin_turn()
         connection.waiting -= 1
-        self._say(connection, connection.session.late(Late(connection.id, req, reply))[0])
+        self.say(connection, connection.session.late(Late(connection.id, req, reply))[0])
         if isinstance(reply, TandemqError) and reply.fatal:
             self.hang_up(connection)
 
@@ -312,54 +331,15 @@ class Runtime:
 
     def _release(self, held: Sequence[Answer], written: bool) -> None:
         if written:
-            self._outage.ended()
+            self.outage.ended()
         for connection, answer, req in held:
             if connection.id in self.connections:
                 connection.owed -= 0 if req is TOLD else len(answer)  # it was counted when made
-                self._say(connection, answer)
+                self.say(connection, answer)
             elif connection.id == Outlet.id:
                 connection.tell(answer)
         if not self._turning:
             self._flush()
-
-    def _undo(
-        self,
-        touched: dict[int, Message],
-        keys: set[str],
-        held: list[Answer],
-        failure: StoreFailed,
-    ) -> None:
-        """A batch was not stored: what memory has more than the store goes, all are told."""
-        outcome = self.engine.take()
-        touched = {**touched, **outcome.changed}
-        try:
-            rows = self.store.fetch(touched)
-            kept = self.store.fetch_facts(keys | set(outcome.facts))
-        except StoreFailed as exc:
-            log.critical("the store can be neither written nor read: %s", exc)
-            self.broken.set_result(exc)  # memory is ahead of it for good: the process must end
-            return
-        self._outage.began(failure, now_ms())
-        for effect in outcome.effects:
-            self._serve(effect)
-        held, self._held = held + self._held, []  # what was just handed out is taken back too
-        recovery.roll_back(
-            self.engine,
-            touched.values(),
-            map(decode, rows),
-            now_ms(),
-            lost=lambda conn: conn not in self.connections,
-        )
-        for key in keys | set(outcome.facts):
-            self._restore(key, kept.get(key))
-        self.accounts.undone()
-        refused = StorageFailed(str(failure))
-        self.observers.collected([])  # nothing is told of what is undone
-        for connection, answer, req in held:
-            if connection.id in self.connections and req is not TOLD:
-                connection.owed -= len(answer)
-                self._say(connection, connection.session.refuse(refused, req))
-        self._begin_turn()
 
     def _probe(self) -> None:
         """Try to write, so that an idle server notices when it works again."""
@@ -371,16 +351,25 @@ class Runtime:
         self._begin_turn()
         self.engine.webhooks.delivered(self.engine, webhook, now_ms(), well=well)
 
-    def _restore(self, key: str, value: bytes | None) -> None:
-        facts.restore(self.engine, key, value, now_ms() if self._outage else None)
+    def restore(self, key: str, value: bytes | None) -> None:
+        """Take a fact as the store has it."""
+        facts.restore(self.engine, key, value, now_ms() if self.outage else None)
 
     # -- what commands ask of the server (commands.call.Host) ----------------------------------
 
     def stats(self) -> dict[str, float]:
         return self.meter.stats(self.engine.counters, len(self.connections))
 
+    @property
+    def queue_policy(self) -> Policy | None:
+        return self.policy if self.settings.auto_create else None
+
+    @property
+    def publish_wait(self) -> int:
+        return round(self.settings.publish_wait * 1_000)
+
     def storage(self) -> dict[str, Any]:
-        return self._outage.status()
+        return self.outage.status()
 
 
 def _req(item: Any) -> Raw:

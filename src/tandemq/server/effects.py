@@ -1,0 +1,76 @@
+"""What the engine says to connections of its own accord: late answers, and messages pushed.
+
+A message for many is written once for each form in which their wires have it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from tandemq.engine import subscriptions
+from tandemq.model.crossing import name_of
+from tandemq.model.message import Message
+from tandemq.model.outcome import Deliver, Late, Reply
+from tandemq.server.meter import now_ms
+from tandemq.wires.vibemq.frames import Form, Frame, Unsendable
+from tandemq.wires.vibemq.session import delivery
+
+if TYPE_CHECKING:
+    from tandemq.server.connections import Connection
+    from tandemq.server.runtime import Runtime
+
+log = logging.getLogger("tandemq.server")
+
+LEVELS = ("Low", "Normal", "High", "Critical")
+
+
+class Effects:
+    """Hands each effect to whom it is for."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._connections = runtime.connections
+
+    def serve(self, effect: Reply | Late | Deliver) -> None:
+        """Answer a request that had waited, or push a message."""
+        if type(effect) is Deliver:
+            self._deliver(effect)
+        else:
+            self._answer(effect)
+
+    def _answer(self, effect: Any) -> None:
+        connection = self._connections.get(effect.conn)
+        if connection is not None:
+            self._runtime.late(connection, effect)
+
+    def _deliver(self, effect: Deliver) -> None:
+        m = effect.message
+        frame = delivery(name_of(m), m.queue, effect.payload, headers_of(m))
+        said: dict[Form, bytes] = {}
+        for id in effect.conns:
+            connection = self._connections.get(id)
+            if connection is None:
+                continue
+            form = connection.session.form
+            data = said.get(form)
+            if data is None:
+                try:
+                    data = said[form] = form.deliver(frame)
+                except Unsendable as why:
+                    self._undeliverable(connection, frame, why)
+                    continue
+            self._runtime.say(connection, data)
+
+    def _undeliverable(self, connection: Connection, frame: Frame, why: Unsendable) -> None:
+        log.warning("a message of queue %s cannot be delivered: %s", frame.queue, why)
+        self._runtime.begin()
+        engine = self._runtime.engine
+        subscriptions.undeliverable(engine, connection.id, frame.id, str(why), now_ms())
+
+
+def headers_of(m: Message) -> dict[str, str] | None:
+    """Return the headers under which a message is delivered; a job has its priority at most."""
+    if m.letter is not None:
+        return m.letter.headers
+    return None if not m.priority else {"priority": LEVELS[max(0, min(3, m.priority + 1))]}
