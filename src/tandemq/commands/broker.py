@@ -45,7 +45,7 @@ class Nack(BrokerRequest, tag="Nack"):
     delay: int = 0  # ms
 
 
-@command(Permission.PUBLISH, table=BROKER)
+@command(Permission.PUBLISH, last=True, table=BROKER)
 def publish(req: Publish, call: Call) -> Later | None:
     """Put a message into a queue; the answer waits until it is kept, and until there is room."""
     engine = call.engine

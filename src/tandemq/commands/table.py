@@ -115,6 +115,7 @@ class Command:
     permission: Permission
     keeps: bool  # the answer promises that something is kept, or shows what is not kept yet
     bulk: bool  # carries users' data, so its frame may be large
+    last: bool = False  # its answer comes behind what it has delivered to the same peer
 
     @property
     def summary(self) -> str:
@@ -132,6 +133,7 @@ def command(
     *,
     keeps: bool = True,
     bulk: bool = False,
+    last: bool = False,
     table: dict[str, Command] | None = None,
 ) -> Callable[[F], F]:
     """Register a function ``(request, call) -> reply``; its first annotation is the request.
@@ -147,7 +149,7 @@ def command(
         name = request.__struct_config__.tag
         rows = COMMANDS if table is None else table
         assert name not in rows, f"{name} is registered twice"
-        row = Command(name, request, run, permission, keeps, bulk)
+        row = Command(name, request, run, permission, keeps, bulk, last)
         rows[name] = BY_REQUEST[request] = row
         return run
 

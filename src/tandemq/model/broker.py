@@ -60,7 +60,7 @@ class Policy(Struct, frozen=True, omit_defaults=True):
 
     mode: Mode = Mode.ROUND_ROBIN
     max_size: int = MAX_SIZE  # messages that may wait
-    ttl: int | None = None  # from acceptance on
+    ttl: float | None = None  # from acceptance on; may have a fraction, as it was given
     dead_letters: bool = False  # kept in a queue of their own, else dropped
     dead_letter_queue: str | None = None  # None: the queue's name and ``.dlq``
     overflow: Overflow = Overflow.DROP_OLDEST

@@ -30,7 +30,7 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_begun", "_broker", "_half_frame", "_muted", "_postponed", "_room", "backlog", "broken",
-        "call", "door", "failed_logins", "id", "limiter", "out", "owed", "runtime", "session",
+        "call", "delivered", "door", "failed_logins", "id", "limiter", "out", "owed", "runtime", "session",
         "spared", "stuck", "transport", "trusted", "user", "waiting", "window",
     )  # fmt: skip
 
@@ -44,6 +44,7 @@ class Connection(asyncio.Protocol):
         if greets:
             self.door.wait(SNIFF)
         self._broker: Manners | None = None  # what only VibeMQ clients are held to
+        self.delivered = 0.0  # when a message was pushed to it last, by the loop's clock
         self.broken = True  # if it ends now: it has not taken its leave
         self.trusted = runtime.accounts.open
         self.user: str | None = None

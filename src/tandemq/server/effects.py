@@ -48,6 +48,7 @@ class Effects:
         m = effect.message
         frame = delivery(name_of(m), m.queue, effect.payload, headers_of(m))
         said: dict[Form, bytes] = {}
+        now = self._runtime.loop.time()
         for id in effect.conns:
             connection = self._connections.get(id)
             if connection is None:
@@ -60,6 +61,7 @@ class Effects:
                 except Unsendable as why:
                     self._undeliverable(connection, frame, why)
                     continue
+            connection.delivered = now
             self._runtime.say(connection, data)
 
     def _undeliverable(self, connection: Connection, frame: Frame, why: Unsendable) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from math import ceil
 from typing import Any, Final
 
 import msgspec
@@ -153,11 +152,11 @@ def _choice(member: str, value: int | str | None, names: Sequence[str]) -> int:
     raise BadPayload(f"{member} must be one of: {said}.")
 
 
-def _ttl(value: float | str) -> int:
+def _ttl(value: float | str) -> float:
     span = read_span(value) if isinstance(value, str) else value
     if span is None or not 0 < span <= LONGEST_SPAN:
         raise BadPayload("messageTtl must be [d.]hh:mm:ss[.fffffff], or ms, and more than zero.")
-    return ceil(span)
+    return int(span) if span == int(span) else span
 
 
 # -- time ----------------------------------------------------------------------------------------
