@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tandemq.server")
 
-AT_A_TIME = 2  # threads, each of which needs the memory of one hash
+AT_A_TIME = 2 if (os.cpu_count() or 1) > 2 else 1  # threads: the loop is to keep a core
 WAITING = 1_000  # that may wait in all
 WAITING_OF_ONE = 250  # that may wait of one address
 PROVEN = 10_000  # users whose password need not be hashed again
