@@ -20,6 +20,7 @@ from tandemq.engine import clock, consume
 from tandemq.engine.core import Engine
 from tandemq.engine.ids import Uuid7
 from tandemq.model.body import holds_wide_integer
+from tandemq.model.broker import Policy
 from tandemq.model.errors import BadCredentials, BadPassword, TandemqError
 from tandemq.model.permission import Operation
 from tandemq.wires.bunqueue import session
@@ -117,6 +118,8 @@ class Host:
     def __init__(self, engine: Engine) -> None:
         self.accounts = Accounts(engine)
         self.failed: str | None = None
+        self.queue_policy: Policy | None = Policy()
+        self.publish_wait = 8_000
         self.observers = Observers()
         self.monitor = Monitor()
 
@@ -141,7 +144,9 @@ class Desk:
         self._session = Session()
 
     def caller(self, conn: int) -> Any:
-        return self.callers.setdefault(conn, SimpleNamespace(id=conn, trusted=True, user=None))
+        caller = SimpleNamespace(id=conn, trusted=True, user=None, left=False, title=f"c{conn}")
+        caller.leave = lambda: setattr(caller, "left", True)
+        return self.callers.setdefault(conn, caller)
 
     def read(self, body: bytes) -> Any:
         if self.way == "tolerant":

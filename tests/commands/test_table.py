@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from tandemq.commands.all import BROKER, COMMANDS
-from tandemq.commands.table import ABSENT, BY_REQUEST, Command, Permission, Request, command
+from tandemq.commands.table import (
+    ABSENT,
+    BY_REQUEST,
+    BrokerRequest,
+    Command,
+    Permission,
+    Request,
+    command,
+)
 from tandemq.model.errors import BadRequest
 from tandemq.model.permission import Operation
 
@@ -15,15 +23,17 @@ EVERY = (*COMMANDS.values(), *BROKER.values())
 ROWS = pytest.mark.parametrize("row", EVERY, ids=lambda row: row.name)
 
 RULING = {
-    Permission.ANYBODY: {"Auth"},
+    Permission.ANYBODY: {"Auth", "Connect", "Ping"},
     Permission.OPEN: {
         "Hello", "Ping", "UnsubscribeEvents", "AdminChangePassword", "AdminGetUserPermissions",
+        "Disconnect", "Unsubscribe", "Ack", "Nack",
     },
-    Permission.PUBLISH: {"PUSH", "PUSHB", "PUSHF", "UpdateParent", "Cron"},
+    Permission.PUBLISH: {"PUSH", "PUSHB", "PUSHF", "UpdateParent", "Cron", "Publish"},
+    Permission.CREATE: {"CreateQueue"},
     Permission.SUBSCRIBE: {
-        "PULL", "PULLB", "ACK", "ACKB", "FAIL", "ExtendLock", "ExtendLocks", "JobHeartbeat",
-        "JobHeartbeatB", "Progress", "AddLog", "RegisterWorker", "UnregisterWorker", "Heartbeat",
-        "SubscribeEvents",
+        "Subscribe", "PULL", "PULLB", "ACK", "ACKB", "FAIL", "ExtendLock", "ExtendLocks",
+        "JobHeartbeat", "JobHeartbeatB", "Progress", "AddLog", "RegisterWorker", "UnregisterWorker",
+        "Heartbeat", "SubscribeEvents",
     },
     Permission.INSPECT: {
         "Count", "CronGet", "DashboardQueue", "Dlq", "Explain", "GetChildrenValues",
@@ -32,7 +42,8 @@ RULING = {
         "GetGroupJobsCount", "GetGroupRateLimit", "GetGroupRateLimitTtl", "GetGroupWeight",
         "GetGroupsJobsCount", "GetIgnoredChildrenFailures", "GetJob", "GetJobByCustomId",
         "GetJobCounts", "GetJobs", "GetLogs", "GetProgress", "GetQueueLimits", "GetResult",
-        "GetStallConfig", "GetState", "IsGroupPaused", "IsPaused", "Metrics", "WaitJob",
+        "GetStallConfig", "GetState", "IsGroupPaused", "IsPaused", "Metrics", "QueueInfo",
+        "WaitJob",
     },
     Permission.LIST: {"ListQueues", "CronList", "DashboardQueues"},
     Permission.CONTROL: {
@@ -45,7 +56,7 @@ RULING = {
         "RetryCompleted", "RetryDlq", "SetConcurrency", "SetDlqConfig", "SetGroupConcurrency",
         "SetGroupRateLimit", "SetGroupWeight", "SetStallConfig", "TrimEvents", "Update",
     },
-    Permission.DELETE: {"Obliterate"},
+    Permission.DELETE: {"Obliterate", "DeleteQueue"},
     Permission.SUPERUSER: {
         "AddWebhook", "ListWebhooks", "RemoveWebhook", "SetWebhookEnabled", "CompactMemory",
         "DashboardOverview", "ListWorkers", "Prometheus", "Stats", "StorageStatus", "WorkerStats",
@@ -64,10 +75,10 @@ def test_a_row_has_a_permission_a_summary_and_a_described_request(row: Command) 
 
 @ROWS
 def test_a_row_is_found_by_its_name_and_by_its_request(row: Command) -> None:
-    table = BROKER if row.name in BROKER else COMMANDS
+    table = BROKER if issubclass(row.request, BrokerRequest) else COMMANDS
     assert table[row.name] is BY_REQUEST[row.request] is row
     assert row.request.__struct_config__.tag == row.name
-    assert row.request.__struct_config__.tag_field == "cmd"
+    assert row.request.__struct_config__.tag_field == ("cmd" if table is COMMANDS else "type")
 
 
 @ROWS

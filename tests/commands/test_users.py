@@ -1,4 +1,4 @@
-"""The broker's commands about users, and which credentials a Connect may bring."""
+"""The broker's commands about users."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from tests.commands.desk import NOW, Desk
 from tandemq.commands import users as rows
 from tandemq.commands.call import LATER, Call
 from tandemq.commands.table import BROKER, BY_REQUEST, Request
-from tandemq.commands.users import PASSWORD_LENGTH, log_in
+from tandemq.commands.users import PASSWORD_LENGTH
 from tandemq.engine import users
 from tandemq.model.errors import (
-    BadCredentials,
-    BadPassword,
     BadPayload,
-    CredentialsRequired,
     Forbidden,
     NotAuthorized,
     TandemqError,
@@ -299,78 +296,3 @@ def test_permissions_are_told_by_pattern_in_the_order_of_their_grants() -> None:
     assert office.ask("AdminGetUserPermissions", {"username": "bob"}) == told
     assert office.ask("AdminGetUserPermissions", {"username": "bob"}, user="bob") == told
     assert office.ask("AdminGetUserPermissions", {"username": "ghost"}) == []
-
-
-# -- Connect ---------------------------------------------------------------------------------------
-
-WELCOME = object()
-GOOD, BAD = {"authToken": "open sesame"}, {"authToken": "Open sesame"}
-ALI, WRONG_ALI = (
-    {"authUsername": "ali", "authPassword": "baba"},
-    {"authUsername": "ali", "authPassword": "x"},
-)
-NO_TOKEN, NO_PASSWORD = "Authentication token is required.", "Username and password are required."
-
-
-def enter(office: Office, headers: dict[str, str]) -> Any:
-    return log_in(office.call(None, False), "r", headers, WELCOME)
-
-
-@pytest.mark.parametrize("headers", [{}, GOOD, BAD, ALI, WRONG_ALI, {"authUsername": "x"}])
-def test_where_nothing_has_to_be_proved_stray_credentials_are_ignored(
-    headers: dict[str, str],
-) -> None:
-    office = Office(empty=True)
-    office.accounts.open = True
-    assert enter(office, headers) is WELCOME
-    assert office.desk.caller(1).user is None
-
-
-@pytest.mark.parametrize(
-    ("headers", "refused"),
-    [
-        (GOOD, None),
-        ({**GOOD, **WRONG_ALI}, None),
-        (BAD, BadCredentials),
-        ({}, CredentialsRequired),
-        ({"authToken": ""}, CredentialsRequired),
-        (ALI, CredentialsRequired),
-    ],
-)
-def test_with_tokens_alone_a_token_is_wanted(headers: dict[str, str], refused: Any) -> None:
-    office = Office(empty=True)
-    if refused is None:
-        assert enter(office, headers) is WELCOME
-        return
-    with pytest.raises(refused) as caught:
-        enter(office, headers)
-    assert str(caught.value) == (NO_TOKEN if refused is CredentialsRequired else "Invalid token")
-
-
-@pytest.mark.parametrize(
-    ("headers", "refused"),
-    [
-        (ALI, None),
-        (GOOD, None),
-        ({**ALI, **BAD}, None),
-        (WRONG_ALI, BadPassword),
-        ({**WRONG_ALI, **GOOD}, BadPassword),
-        (BAD, BadCredentials),
-        ({}, CredentialsRequired),
-        ({"authUsername": "ali"}, CredentialsRequired),
-        ({"authPassword": "baba"}, CredentialsRequired),
-        ({"authUsername": "ali", "authPassword": ""}, CredentialsRequired),
-        ({"authUsername": "ali", **GOOD}, CredentialsRequired),
-        ({"AUTHUSERNAME": "ali", "authpassword": "baba"}, CredentialsRequired),
-    ],
-)
-def test_with_users_a_user_or_a_token_is_wanted(headers: dict[str, str], refused: Any) -> None:
-    office = Office()
-    if refused is None:
-        assert enter(office, headers) is WELCOME
-        return
-    with pytest.raises(refused) as caught:
-        enter(office, headers)
-    assert type(caught.value) is refused
-    if refused is CredentialsRequired:
-        assert str(caught.value) == NO_PASSWORD

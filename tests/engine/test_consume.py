@@ -337,18 +337,18 @@ def test_what_may_not_be_taken_any_more_is_waited_for_no_longer() -> None:
     wait(engine, "a", queue="a", conn=1)
     wait(engine, "b", queue="b", conn=1)
     wait(engine, "other", queue="b", conn=2)
-    consume.withdraw(engine, 1, lambda queue: queue == "a")
+    consume.withdraw(engine, 1, lambda queue: queue == "a", NOW)
     assert answers(engine) == {"b": []}
     put(engine, "x", queue="b")
     put(engine, "y", queue="a")
     assert answers(engine) == {"other": ["x"], "a": ["y"]}
-    consume.withdraw(engine, 3, lambda queue: False)
+    consume.withdraw(engine, 3, lambda queue: False, NOW)
     assert not engine.take().effects
 
 
 def test_a_queue_nobody_waits_for_any_more_is_forgotten() -> None:
     engine = make_engine()
     wait(engine, "r", queue="made up", conn=1)
-    consume.withdraw(engine, 1, lambda queue: False)
+    consume.withdraw(engine, 1, lambda queue: False, NOW)
     assert not engine.queues
     assert not engine.waiting

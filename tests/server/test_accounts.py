@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.administration import FAST, ROOT, Clerk, Enter, clerk, with_user
+from tests.server.administration import FAST, ROOT, Clerk, clerk, enter, with_user
 from tests.server.offline import PATIENCE, GatedStore, Peer, serving, turns, until
 
 from tandemq.commands.access import Hello
@@ -177,7 +177,7 @@ async def test_any_credential_closes_the_server_and_none_leaves_it_open() -> Non
     async with serving() as server:
         await Peer(server).do("Ping")
         stray = {"authToken": "x", "authUsername": "y", "authPassword": "z"}
-        assert await Clerk(server).do(Enter(headers=stray)) == "welcome"
+        assert await Clerk(server).do(enter(stray)) == "welcome"
 
 
 async def test_a_superuser_may_do_everything_on_both_wires() -> None:
@@ -195,7 +195,7 @@ async def test_a_token_of_the_server_is_a_superuser_beside_users() -> None:
         peer, other = Peer(server), Clerk(server)
         await peer.do("Auth", token="tok")
         await peer.do("Stats")
-        await other.do(Enter(headers={"authToken": "tok"}))
+        await other.do(enter({"authToken": "tok"}))
         payload = {"username": "root", "newPassword": "new"}
         await other.do(AdminChangePassword(payload=payload))
         await clerk(server, "root", "new")
@@ -247,8 +247,8 @@ async def test_a_user_s_own_token_gives_the_user_s_rights_and_no_more() -> None:
         await peer.do("Auth", token="tq_secret")
         await peer.push("q")
         assert "Publish is not granted" in (await peer.ask("PUSH", queue="r", data=1))["error"]
-        assert await other.ask(Enter(headers={"authToken": "tq_secret"})) == ("ok", "welcome")
-        assert await other.ask(Enter(headers={"authToken": "tq_Secret"})) == BAD_TOKEN
+        assert await other.ask(enter({"authToken": "tq_secret"})) == ("ok", "welcome")
+        assert await other.ask(enter({"authToken": "tq_Secret"})) == BAD_TOKEN
         users.revoke_token(server.engine, "bob", token.id)
         server.accounts.changed("bob")
         await peer.closed()
@@ -272,7 +272,7 @@ async def test_what_follows_a_login_in_the_same_write_waits_for_it(gate: threadi
         login = {"cmd": "Auth", "user": "root", "password": "root-pass"}
         first = peer.send_all([login, {"cmd": "Ping"}, {"cmd": "Count", "queue": "q"}])
         headers = {"authUsername": "root", "authPassword": "root-pass"}
-        second = other.send(Enter(headers=headers), Hello())
+        second = other.send(enter(headers), Hello())
         later = peer.send("Ping")
         await turns()
         assert not peer.has(first[1])
@@ -305,7 +305,7 @@ async def test_a_user_deleted_while_it_logs_in_does_not_get_in(gate: threading.E
         await with_user(server)
         gate.clear()
         late = Clerk(server)
-        (req,) = late.send(Enter(headers={"authUsername": "bob", "authPassword": "bob"}))
+        (req,) = late.send(enter({"authUsername": "bob", "authPassword": "bob"}))
         await turns()
         users.delete(server.engine, "bob")
         gate.set()
@@ -320,7 +320,7 @@ async def test_logins_without_number_stop_nobody_else(gate: threading.Event) -> 
         gate.clear()
         flood = [Clerk(server) for _ in range(passwords.WAITING_OF_ONE + 100)]
         for each in flood:
-            each.send(Enter(headers={"authUsername": "root", "authPassword": "guess"}))
+            each.send(enter({"authUsername": "root", "authPassword": "guess"}))
         await turns()
         refused = [each for each in flood if each.answers]
         assert len(refused) == 100 - passwords.AT_A_TIME
@@ -363,11 +363,11 @@ async def test_an_address_that_fails_too_often_is_answered_slowly(no_waiting: li
         for i in range(19):
             assert await Clerk(server).enter("root", "x") == BAD_PASSWORD
             assert not no_waiting, i
-        assert await Clerk(server).ask(Enter(headers={"authToken": "x"})) == BAD_TOKEN
+        assert await Clerk(server).ask(enter({"authToken": "x"})) == BAD_TOKEN
         assert len(no_waiting) == 1
         assert await Clerk(server).enter("root", "x") == BAD_PASSWORD
         await clerk(server, "root", "root-pass")
-        await Clerk(server).do(Enter(headers={"authToken": "t"}))
+        await Clerk(server).do(enter({"authToken": "t"}))
         assert len(no_waiting) == 4, "right ones wait too"
         await clerk(server, "root", "root-pass", "10.0.0.2")
         assert await Clerk(server, "10.0.0.2").enter("root", "x") == BAD_PASSWORD
@@ -377,9 +377,9 @@ async def test_an_address_that_fails_too_often_is_answered_slowly(no_waiting: li
 async def test_whoever_is_slowed_down_loses_no_request(no_waiting: list[float]) -> None:
     async with serving(tokens=("t",)) as server:
         for _ in range(20):
-            await Clerk(server).ask(Enter(headers={"authToken": "x"}))
+            await Clerk(server).ask(enter({"authToken": "x"}))
         late = Clerk(server)
-        sent = late.send(Enter(headers={"authToken": "t"}), Hello(), ListQueues())
+        sent = late.send(enter({"authToken": "t"}), Hello(), ListQueues())
         assert not late.answers
         for req in sent:
             assert (await late.answer(req))[0] == "ok"
@@ -391,7 +391,7 @@ async def test_without_a_limit_nobody_is_slowed_down(no_waiting: list[float]) ->
     async with serving(tokens=("t",), login_limit=0) as server:
         stranger = Clerk(server)
         for _ in range(50):
-            assert await stranger.ask(Enter(headers={"authToken": "x"})) == BAD_TOKEN
+            assert await stranger.ask(enter({"authToken": "x"})) == BAD_TOKEN
         assert not no_waiting
 
 
@@ -403,7 +403,7 @@ async def test_failed_logins_are_logged_without_names_and_secrets(
             await with_user(server)
             stranger = Clerk(server, "10.0.0.7")
             await stranger.enter("my-password-by-mistake", "hunter2")
-            await stranger.ask(Enter(headers={"authToken": "tok-wrong"}))
+            await stranger.ask(enter({"authToken": "tok-wrong"}))
     assert "a login from 10.0.0.7 failed" in caplog.text
     for secret in ("my-password", "hunter2", "tok-", "root-pass", "argon2id"):
         assert secret not in caplog.text
@@ -417,7 +417,7 @@ async def test_a_failed_login_takes_nothing_away() -> None:
         await with_user(server, q=["Publish"])
         bob = await clerk(server, "bob", "bob")
         assert await bob.enter("root", "wrong") == BAD_PASSWORD
-        assert await bob.ask(Enter()) == (
+        assert await bob.ask(enter()) == (
             "CredentialsRequired", "Username and password are required.",
         )  # fmt: skip
         await bob.do(Push(queue="q", data=b"\x01"))

@@ -48,7 +48,7 @@ async def test_a_frame_that_is_never_finished_ends_the_connection() -> None:
 async def test_dribbling_does_not_prolong_the_time_of_a_frame() -> None:
     async with serving(half_frame_timeout=0.1) as server:
         peer = Peer(server)
-        peer.send_raw((1_000_000).to_bytes(4, "big"))
+        peer.send_raw((1_000_000).to_bytes(4, "big") + b"\x81")
         timer = peer.connection._half_frame
         assert timer is not None
         for _ in range(50):
@@ -177,6 +177,7 @@ async def test_above_the_limit_a_connection_is_refused_in_words() -> None:
         for peer in peers:
             await peer.do("Ping")
         late = Peer(server)
+        late.send("Ping")
         (answer,) = late.read_others()
         assert answer == {
             "ok": False,

@@ -94,12 +94,15 @@ async def test_a_single_answer_may_be_larger_than_what_may_be_left_unread() -> N
 # -- input that is not done with -------------------------------------------------------------------
 
 
+FRAME = (60 << 20).to_bytes(4, "big") + b"\x8f"  # a long one begins, with a map
+
+
 async def test_unfinished_frames_have_a_bound_together() -> None:
     async with serving(max_buffered_bytes=LIMIT) as server:
         peers, other = [Peer(server) for _ in range(40)], Peer(server)
         for _ in range(4):
             for peer in peers:
-                begin = b"" if peer.connection.kept_bytes else (60 << 20).to_bytes(4, "big")
+                begin = b"" if peer.connection.kept_bytes else FRAME
                 peer.send_raw(begin + bytes(PIECE))
             await turns(2)
             assert kept(server) <= LIMIT

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from tests.server.offline import HTTP, MALFORMED, GatedStore, Peer, serving, turns, until
+from tests.server.offline import MALFORMED, GatedStore, Peer, serving, turns, until
 from tests.support.wire import frame
 
 from tandemq.commands.access import Ping
@@ -830,10 +830,10 @@ async def test_a_backlog_goes_with_its_connection() -> None:
 async def test_an_oversized_announcement_is_answered_and_ends_the_connection() -> None:
     async with serving() as server:
         peer = Peer(server)
-        peer.send_raw(HTTP)
+        peer.send_raw(b"\x40\0\0\0")
         await peer.closed()
         (answer,) = peer.read_others()
-        assert answer["error"].startswith("Frame too large: 1195725856 bytes exceeds maximum")
+        assert answer["error"].startswith("Frame too large: 1073741824 bytes exceeds maximum")
 
 
 async def test_good_requests_before_it_are_answered() -> None:

@@ -41,7 +41,7 @@ def connect(req: Connect, call: Call) -> Any:
     accounts, caller, req_id = call.host.accounts, call.caller, req.req_id
     if accounts.open:
         caller.trusted = True
-        return None
+        return True
     if len(call.engine.users):
         if req.username and req.password:
             return accounts.by_password(caller, req_id, req.username, req.password, True)

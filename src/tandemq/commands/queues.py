@@ -66,7 +66,7 @@ def queue_info(req: QueueInfo, call: Call) -> QueueShown | None:
     return QueueShown(q.name, overflow.waiting(q), len(q.subscriptions), policy)
 
 
-@command(Permission.OPEN, table=BROKER)
+@command(Permission.LIST, table=BROKER)
 def list_queues(req: ListQueues, call: Call) -> list[str]:
     """Return the names of all queues that the caller may know."""
     engine = call.engine

@@ -68,7 +68,7 @@ def give_up(engine: Engine, c: Consumer, now: int) -> None:
     engine.tidy(engine.queues[c.queue])
 
 
-def withdraw(engine: Engine, conn: int, allowed: Callable[[str], bool]) -> None:
+def withdraw(engine: Engine, conn: int, allowed: Callable[[str], bool], now: int) -> None:
     """End the waiting pulls of a connection on queues that are not allowed: they get nothing.
 
     Its subscriptions there end too; what they held goes back uncharged.
@@ -77,6 +77,9 @@ def withdraw(engine: Engine, conn: int, allowed: Callable[[str], bool]) -> None:
         if not allowed(c.queue):
             engine.answer(c, [])
             engine.tidy(engine.queues[c.queue])
+    who = engine.subscribers.get(conn)
+    for queue in [] if who is None else [q for q in who.subscriptions if not allowed(q)]:
+        subscriptions.unsubscribe(engine, queue, conn, now)
 
 
 def disconnect(

@@ -265,7 +265,7 @@ class Accounts:
             return self.may(caller, Operation.GET_QUEUE_INFO, queue)
 
         engine = self._runtime.engine
-        consume.withdraw(engine, caller.id, may_take)
+        consume.withdraw(engine, caller.id, may_take, now_ms())
         watches.withdraw(engine, caller.id, may_read)
         self._runtime.observers.withdraw(caller, may_take)
 

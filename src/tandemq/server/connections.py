@@ -30,8 +30,8 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_begun", "_broker", "_half_frame", "_muted", "_postponed", "_room", "backlog", "broken",
-        "call", "delivered", "door", "failed_logins", "id", "limiter", "out", "owed", "runtime", "session",
-        "spared", "stuck", "transport", "trusted", "user", "waiting", "window",
+        "call", "delivered", "door", "failed_logins", "id", "limiter", "out", "owed", "runtime",
+        "session", "spared", "stuck", "transport", "trusted", "user", "waiting", "window",
     )  # fmt: skip
 
     def __init__(self, runtime: Runtime, id: int, *, greets: bool = False) -> None:

@@ -48,8 +48,10 @@ class Doorway:
         """Add bytes; return all of them when it is known who has to read them, b"" until then."""
         self._first += data
         wire = sniff(self._first)
+        if wire is None and self._too_long():
+            wire = Wire.BUNQUEUE
         if wire is None:
-            self.wait(SNIFF)
+            self.wait(min(SNIFF, self._connection.runtime.settings.half_frame_timeout))
             return b""
         self.close()
         connection, first = self._connection, self._first
@@ -58,6 +60,12 @@ class Doorway:
             connection.transport.close()
             return b""
         return first
+
+    def _too_long(self) -> bool:
+        """Whether a frame is announced that nobody here would read."""
+        settings = self._connection.runtime.settings
+        longest = max(settings.max_frame_bytes, settings.max_message_size)
+        return len(self._first) >= 4 and int.from_bytes(self._first[:4], "big") > longest
 
     def _let_in(self, wire: Wire) -> bool:
         connection = self._connection
@@ -90,5 +98,7 @@ class Doorway:
         """It has taken too long; who is one too many is told so, whatever it speaks."""
         if self.surplus:
             self._refuse()
-        log.info("closing a connection that did not say what it speaks")
-        self._connection.transport.close()
+            self._connection.transport.close()
+        else:
+            log.info("closing a connection that did not say what it speaks")
+            self._connection.transport.abort()
