@@ -76,8 +76,14 @@ class Alarm:
 def limited(q: Queue) -> bool:
     """Whether a queue has anything that has to be asked before a message is handed out."""
     s = q.settings
+    return asks(q) or s.broker is not None or bool(q.subscriptions)
+
+
+def asks(q: Queue) -> bool:
+    """Whether it depends on more than whose turn it is who gets what."""
+    s = q.settings
     asked = q.groups is not None or s.rate is not None or s.concurrency is not None
-    return asked or s.broker is not None or bool(q.subscriptions)
+    return asked or q.ring.choosy > 0
 
 
 def open_lanes(q: Queue) -> Lanes:
@@ -215,6 +221,9 @@ def _match_once(engine: Engine, q: Queue, now: int) -> None:
 
 
 def _match_ring(engine: Engine, q: Queue, now: int) -> None:
+    if not asks(q):
+        _match_in_turn(engine, q, now)
+        return
     refused: set[Terms | None] = set()
     while engine.granting and q.open and q.ready and not full(q):
         c = q.ring.willing(refused)
@@ -224,6 +233,16 @@ def _match_ring(engine: Engine, q: Queue, now: int) -> None:
             refused.add(c.terms)
         elif q.bucket is not None:
             refused.clear()  # what is first now may cost less than what there were no tokens for
+
+
+def _match_in_turn(engine: Engine, q: Queue, now: int) -> None:
+    """Give what is ready to whoever is next; nothing else has to be asked."""
+    while q.ready and q.open and engine.granting and (c := q.ring.first()) is not None:
+        if not isinstance(c, Subscription):
+            if taken := engine.grant_to(c, q, now):
+                engine.answer(c, taken)
+        elif (m := engine.next_in_line(q, now)) is not None:
+            engine.subscribers[c.conn].serve(engine, q, c, m, now)
 
 
 def _serve(engine: Engine, q: Queue, c: Consumer, now: int) -> bool:

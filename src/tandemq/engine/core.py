@@ -306,6 +306,10 @@ class Engine(Outbox):
         """
         if q.limited or terms is not None:
             return admission.following(self, q, terms, now)
+        return self.next_in_line(q, now)
+
+    def next_in_line(self, q: Queue, now: int) -> Message | None:
+        """Take out the first message of a queue that asks nothing else."""
         while (m := q.ready.pop()) is not None:
             if m.options.ttl is None or expires(m) > now:  # type: ignore[operator]  # it has one
                 return m

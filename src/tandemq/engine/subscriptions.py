@@ -204,9 +204,26 @@ def acknowledge(engine: Engine, conn: int, name: str, now: int) -> bool:
     engine.counters.acknowledged += 1
     if isinstance(held, Copy):
         fanout.acknowledge(engine, held, now)
-    else:
+    elif held.letter is None:
         settle.complete(engine, held, now, None, False)
+    else:
+        _forget(engine, held, now)
     return True
+
+
+def _forget(engine: Engine, m: Message, now: int) -> None:
+    """A letter is done, and gone: nobody waits for its end but for its place."""
+    q = engine.queues[m.queue]
+    if q.settings.broker is None:  # a job queue keeps what is completed
+        settle.complete(engine, m, now, None, False)
+        return
+    engine.counters.completed += 1
+    engine.tallies.count(engine, m.queue, now, well=True)
+    engine.shift(m, "ack", State.GONE)
+    if engine.listening:
+        engine.say("completed", m, now, data=None)
+    if q.ready:
+        engine.match(q, now)
 
 
 def refuse(engine: Engine, conn: int, name: str, delay: int, now: int) -> bool:

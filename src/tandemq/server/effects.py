@@ -14,7 +14,7 @@ from tandemq.model.message import Message
 from tandemq.model.outcome import Deliver, Late, Reply
 from tandemq.server.meter import now_ms
 from tandemq.wires.vibemq.frames import Form, Frame, Unsendable
-from tandemq.wires.vibemq.session import delivery
+from tandemq.wires.vibemq.session import NOBODY, delivery
 
 if TYPE_CHECKING:
     from tandemq.server.connections import Connection
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tandemq.server")
 
+APART = 0.002  # s between a delivery and the answer to its publish, for a peer that gets both
 LEVELS = ("Low", "Normal", "High", "Critical")
 
 
@@ -31,6 +32,7 @@ class Effects:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._connections = runtime.connections
+        self.last: list[tuple[Connection, bytes]] = []  # answers behind what this turn delivers
 
     def serve(self, effect: Reply | Late | Deliver) -> None:
         """Answer a request that had waited, or push a message."""
@@ -38,6 +40,27 @@ class Effects:
             self._deliver(effect)
         else:
             self._answer(effect)
+
+    def say_last(self) -> None:
+        """Say what stands behind the deliveries of this turn."""
+        last, self.last = self.last, []
+        for connection, answer in last:
+            connection.owed -= len(answer)  # it was counted when made
+            self.say_apart(connection, answer)
+
+    def say_apart(self, connection: Connection, answer: bytes) -> None:
+        """Say something at once, or in a moment to who has just got a delivery.
+
+        The reference's clients were recorded so: they answer a delivery, then read that their own
+        publish was accepted.
+        """
+        runtime = self._runtime
+        left = connection.delivered + APART - runtime.loop.time() if connection.delivered else 0.0
+        if left <= 0:
+            runtime.say(connection, answer)
+        else:
+            connection.owed += len(answer)
+            runtime.loop.call_later(left, runtime.release, [(connection, answer, NOBODY)], False)
 
     def _answer(self, effect: Any) -> None:
         connection = self._connections.get(effect.conn)

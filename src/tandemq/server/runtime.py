@@ -43,12 +43,11 @@ from tandemq.server.undo import undo
 from tandemq.stores.base import Store, StoreFailed
 from tandemq.stores.rows import decode
 from tandemq.wires.bunqueue.session import Refusal
-from tandemq.wires.vibemq.session import NOBODY, Packed
+from tandemq.wires.vibemq.session import Packed
 
 log = logging.getLogger("tandemq.server")
 
 PROBE_FACT = "probe"
-APART = 0.002  # s between a delivery and the answer to its publish, for a peer that gets both
 
 Answer = tuple[Any, Any, Any]  # a connection or who else is told, what, of which request
 
@@ -76,7 +75,6 @@ class Runtime:
         self._committer: Committer | None = None
         self.outage = Outage(self._probe)
         self.held: list[Answer] = []
-        self._last: list[tuple[Connection, bytes]] = []  # answers behind what this turn delivers
         self._touched: dict[Connection, None] = {}
         self._turning = False
         self._turn_ends = 0.0  # s of the meter's clock
@@ -99,7 +97,7 @@ class Runtime:
         if store.persistent:
             self._committer = Committer(
                 store,
-                self._release,
+                self.release,
                 lambda *lost: undo(self, *lost),
                 turning=lambda: self._turning,
                 always_sync=self.settings.durability == "sync",
@@ -237,7 +235,7 @@ class Runtime:
         if waits and self._unkept:
             self.held.append((connection, answer, request.req_id))
         elif row.last:
-            self._last.append((connection, answer))
+            self.effects.last.append((connection, answer))
         else:
             connection.out.append(answer)
             self._touched[connection] = None
@@ -289,39 +287,19 @@ class Runtime:
             return  # memory is ahead of the store for good: nothing of it is told or kept
         for effect in outcome.effects:
             self.effects.serve(effect)
-        self._say_last()
+        self.effects.say_last()
         held, self.held = self.held, []
         if told := self.observers.collected(outcome.events):
             if self._committer is not None and self._patient:
                 held += told
             else:
-                self._release(told, False)
+                self.release(told, False)
         if self._committer is not None:
             self._committer.add(outcome, held)
         self._grants.check()
         self._flush()
         self._alarm.set()
         self.meter.turn_ended(self.engine.counters)
-
-    def _say_last(self) -> None:
-        """Say what stands behind the deliveries of this turn."""
-        last, self._last = self._last, []
-        for connection, answer in last:
-            connection.owed -= len(answer)
-            self._say_apart(connection, answer)
-
-    def _say_apart(self, connection: Connection, answer: bytes) -> None:
-        """Say something at once, or in a moment to who has just got a delivery.
-
-        The reference's clients were recorded so: they answer a delivery, then read that their own
-        publish was accepted.
-        """
-        left = connection.delivered + APART - self.loop.time() if connection.delivered else 0.0
-        if left <= 0:
-            self.say(connection, answer)
-        else:
-            connection.owed += len(answer)
-            self.loop.call_later(left, self._release, [(connection, answer, NOBODY)], False)
 
     def late(self, connection: Connection, effect: Reply | Late) -> None:
         """Answer a request that had waited."""
@@ -354,13 +332,14 @@ class Runtime:
 
     # -- commits -------------------------------------------------------------------------------
 
-    def _release(self, held: Sequence[Answer], written: bool) -> None:
+    def release(self, held: Sequence[Answer], written: bool) -> None:
+        """Say what has waited; ``written`` tells that a batch was stored meanwhile."""
         if written:
             self.outage.ended()
         for connection, answer, req in held:
             if connection.id in self.connections:
                 connection.owed -= 0 if req is TOLD else len(answer)  # it was counted when made
-                self._say_apart(connection, answer)
+                self.effects.say_apart(connection, answer)
             elif connection.id == Outlet.id:
                 connection.tell(answer)
         if not self._turning:

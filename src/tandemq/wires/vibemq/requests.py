@@ -19,6 +19,7 @@ from tandemq.wires.vibemq.frames import Frame
 from tandemq.wires.vibemq.kinds import NAMES, Kind, shown
 from tandemq.wires.vibemq.queues import read_options
 
+LONGEST_ADMIN: Final = 1 << 16  # bytes of the payload of a command about users
 LOW, NORMAL, HIGH, CRITICAL = range(4)
 PRIORITIES: Final = {
     "0": LOW, "1": NORMAL, "2": HIGH, "3": CRITICAL,
@@ -156,9 +157,14 @@ def _admin(kind: Kind) -> Callable[[Frame], BrokerRequest]:
 
 
 def _value(payload: bytes | None) -> Any:
-    """Return what a payload says; None where it says nothing, or nothing that can be read."""
+    """Return what a payload says; None where it says nothing, or nothing that can be read.
+
+    Nobody's name and rights are as long as messages are: a long one is not looked into.
+    """
+    if payload is None or len(payload) > LONGEST_ADMIN:
+        return None
     try:
-        return None if payload is None else msgspec.json.decode(payload)
+        return msgspec.json.decode(payload)
     except (msgspec.MsgspecError, RecursionError):
         return None
 
