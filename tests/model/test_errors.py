@@ -11,6 +11,7 @@ from tandemq.model.errors import (
     AboutMessage,
     BadRequest,
     FrameTooLarge,
+    GroupFull,
     Malformed,
     NotLeased,
     Overloaded,
@@ -81,3 +82,18 @@ def test_a_refusal_about_a_message_names_it_as_it_was_asked_for(id: object) -> N
 def test_a_frame_that_is_too_large_tells_both_sizes() -> None:
     refused = FrameTooLarge(11, 10)
     assert (refused.size, refused.limit, refused.args) == (11, 10, (11, 10))
+
+
+@each
+def test_an_error_made_afresh_says_the_same_and_holds_nothing_else(error) -> None:
+    made = error(11, 10) if issubclass(error, (FrameTooLarge, GroupFull)) else error("words")
+    try:
+        try:
+            raise ValueError("before")
+        except ValueError as cause:
+            raise made from cause
+    except TandemqError as caught:
+        again = caught.afresh()
+    assert (type(again), again.args, vars(again)) == (error, made.args, vars(made))
+    assert again is not made
+    assert (again.__traceback__, again.__cause__, again.__context__) == (None, None, None)

@@ -132,13 +132,13 @@ def ack_many(req: AckMany, call: Call) -> Data | None:
                 _result(results[i]) if results[i] is not None else None,
                 req.results is not None and removals[i] is True,
             )
-        except NotLeased as exc:  # unknown from the start, or named twice in this batch
-            unknown = unknown or exc
+        except NotLeased:  # unknown from the start, or named twice in this batch
+            unknown.append(id)
             continue
         if not applied:
             ignored.append(i)
-    if unknown is not None:
-        raise unknown
+    if unknown:
+        raise NotLeased(unknown[0])
     if ignored:
         return Data({"ignoredIndices": ignored, "ignoredIds": [ids[i] for i in ignored]})
     return None
@@ -167,14 +167,14 @@ def fail(req: Fail, call: Call) -> Data | None:
     return None if applied else NOT_APPLIED
 
 
-def _check_claims(call: Call, ids: list[Any], tokens: list[Any]) -> NotLeased | None:
-    """Refuse the whole batch for a bad token; return the first unknown id without refusing yet."""
-    unknown = None
+def _check_claims(call: Call, ids: list[Any], tokens: list[Any]) -> list[Any]:
+    """Refuse the whole batch for a bad token; return the unknown ids without refusing yet."""
+    unknown = []
     for id, token in zip(ids, tokens, strict=True):
         try:
             settle.claim(call.engine, id, token)
-        except NotLeased as exc:
-            unknown = unknown or exc
+        except NotLeased:
+            unknown.append(id)
     return unknown
 
 

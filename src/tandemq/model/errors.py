@@ -5,6 +5,9 @@ Anything raised that is not of this tree is a bug, and a bug says nothing of its
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Self
+
 
 class TandemqError(Exception):
     """A refusal caused by the request or by the state of the server.
@@ -16,6 +19,13 @@ class TandemqError(Exception):
     code = "error"
     fatal = False
     retry = False
+
+    def afresh(self) -> Self:
+        """Return the same refusal, to be kept or raised without what it was raised in.
+
+        A traceback holds frames, and those hold all that they work on: a request of megabytes.
+        """
+        return copy(self)
 
 
 class BadRequest(TandemqError):

@@ -81,10 +81,14 @@ def affordable(wanted: int) -> int:
 
 
 def gate(connection: Connection, item: Any, now: int) -> None:
-    """Raise what keeps a request from running, if anything does."""
+    """Raise what keeps a request from running, if anything does.
+
+    It is raised afresh: the frame that it passes through next holds the refusal, so that the two
+    would hold each other, and with them all that came in the same read.
+    """
     refusal = item if isinstance(item, (Refusal, VibeRefusal)) else None
     if refusal is not None and refusal.error.fatal:
-        raise refusal.error
+        raise refusal.error.afresh()
     limiter = connection.limiter
     if limiter is not None and type(item) not in UNLIMITED and not limiter.admit(now):
         raise RateLimited
@@ -98,7 +102,7 @@ def gate(connection: Connection, item: Any, now: int) -> None:
             elif isinstance(refusal, VibeRefusal) and refusal.row is not None:
                 foresee(refusal.row)
     if refusal is not None:
-        raise refusal.error
+        raise refusal.error.afresh()
 
 
 def foresee(row: Command) -> None:

@@ -188,7 +188,7 @@ def _read_leniently(frame: bytes) -> Request | Refusal:
     try:
         request: Request = shape.read({**readable_fields(fields), "reqId": req})
     except TandemqError as error:
-        return Refusal(error, req, True)
+        return Refusal(error.afresh(), req, True)
     return request
 
 
