@@ -190,6 +190,24 @@ def test_a_key_of_ones_own_goes_before(desk: Desk) -> None:
     assert (options.dedup_ttl, options.dedup_extend, options.dedup_replace) == (500, True, False)
 
 
+@pytest.mark.parametrize("length", [1, 1024, 1025, 100_000])
+def test_a_key_of_ones_own_is_no_longer_than_a_name(desk: Desk, length: int) -> None:
+    fields = {"name": "n", "queue": "q", "repeatEvery": 1000, "uniqueKey": "k" * length}
+    if length <= 1024:
+        desk.do("Cron", **fields)
+    else:
+        words = "Cron uniqueKey must be at most 1024 characters"
+        assert desk.refused("Cron", **fields) == words
+
+
+def test_fields_that_are_none_are_passed_over(desk: Desk) -> None:
+    for n in range(3):
+        names = {f"no field {n}": 1, "tz": 1, "max_limit": 3, "unique_key": "k", "cmd ": 1}
+        desk.do("Cron", name="n", queue="q", repeatEvery=1000, **names)
+    cron = desk.do("CronGet", name="n")["cron"]
+    assert (cron["maxLimit"], cron["timezone"]) == (None, None)
+
+
 def test_without_a_name_of_its_own_a_job_is_named_by_its_data_as_old_clients_do(desk: Desk) -> None:
     job = fired(desk, data={"name": "inner", "x": 1})
     assert (job["name"], job["data"]) == ("inner", {"x": 1})

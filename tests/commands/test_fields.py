@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.msgpack import Ext
 
 from tandemq.commands import fields as check
 from tandemq.model.errors import BadRequest
@@ -130,6 +131,11 @@ def test_a_number_beyond_what_a_float_can_hold_counts_as_absent_or_clamped() -> 
     assert check.whole(1e308) == 2**53
     assert check.whole(-1e308) == -(2**53)
     assert check.whole(5.9) == 5
+
+
+def test_an_error_calls_nothing_by_the_name_that_python_has_for_it() -> None:
+    assert (check.shown("j"), check.shown(5), check.shown(2.0)) == ("j", "5", "2")
+    assert {check.shown(odd) for odd in (None, True, [], {}, b"j", Ext(5, b""))} == {"undefined"}
 
 
 def test_lists_and_texts_that_nobody_checks() -> None:

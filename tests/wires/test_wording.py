@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tandemq.model import errors as e
-from tandemq.wires.wording import BUNQUEUE, VIBEMQ, in_bunqueue, in_vibemq
+from tandemq.wires.wording import (
+    BUNQUEUE,
+    SHOWN,
+    TEXT,
+    VIBEMQ,
+    WORD,
+    in_bunqueue,
+    in_vibemq,
+)
 
 ERRORS = sorted(e.every_error(), key=lambda kind: kind.__name__)
 EXACT = [
@@ -52,8 +60,8 @@ EXACT_ON_VIBEMQ = [
     (e.BadCredentials("Invalid token"), "AUTH_FAILED", "Invalid authentication token."),
     (e.BadPassword(), "AUTH_FAILED", "Invalid username or password."),
     (e.CredentialsRequired("Username and password are required."), "AUTH_REQUIRED", None),
-    (e.UserNotFound("ghost"), "USER_NOT_FOUND", None),
-    (e.UserExists("carol"), "USER_EXISTS", None),
+    (e.UserNotFound("ghost"), "USER_NOT_FOUND", "User 'ghost' not found."),
+    (e.UserExists("carol"), "USER_EXISTS", "User 'carol' already exists."),
     (e.NotAuthorized("Superuser access required."), "NOT_AUTHORIZED", None),
     (e.AccessDenied("Publish"), "NOT_AUTHORIZED", "Access denied."),
     (e.Forbidden("Cannot delete a superuser account."), "FORBIDDEN", None),
@@ -143,6 +151,35 @@ def test_words_of_a_client_are_never_taken_for_a_pattern(text: str) -> None:
     for kind in (e.NotFound, e.QueueFull, e.MustWait):
         assert f" '{text}' " in in_vibemq(kind(text))[1]
     assert in_vibemq(e.BadRequest(text))[1] == text
+
+
+def long_kinds(client: str) -> list[e.TandemqError]:
+    """Every error that may repeat what a client sent."""
+    by_id = [kind(client) for kind in (e.NotLeased, e.TokenRequired, e.WrongToken)]
+    kinds = [kind for kind, words in BUNQUEUE.items() if words is None]
+    by_text = [kind(f"Job {client} is not here") for kind in kinds]
+    return [*by_id, *by_text, e.GroupFull(client, 5), e.StorageFailed(client)]
+
+
+def test_what_a_client_sent_is_repeated_in_a_few_words() -> None:
+    for client in ("x" * 1_000_000, "☃" * (WORD + 1), "x" * 100_000 + " " + "y" * 100_000):
+        for error in long_kinds(client):
+            said = in_bunqueue(error)
+            assert client[:SHOWN] + "..." in said
+            assert len(said) < WORD
+            if isinstance(error, e.BadRequest):
+                assert said.endswith("... is not here")
+
+
+def test_many_short_words_of_a_client_are_cut_too() -> None:
+    for error in long_kinds("a b " * 1_000_000):
+        assert len(in_bunqueue(error)) == TEXT + len("...")
+
+
+def test_what_is_not_too_long_is_repeated_as_it_is() -> None:
+    for client in ("", "x" * WORD, " ".join(["y" * WORD] * 2)):
+        for error in long_kinds(client):
+            assert client in in_bunqueue(error)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def drain(req: Drain, call: Call) -> Answer | Later:
 def clean(req: Clean, call: Call) -> Answer | Later:
     """Take away jobs older than ``grace`` ms, and return how many and which."""
     queue, grace = check.any_queue(req.queue), check.loose_number(req.grace)
-    state = CLEANABLE.get("waiting" if req.state is None else req.state)
+    state = CLEANABLE.get("waiting" if req.state is None else check.text(req.state) or "")
     limit = check.whole(req.limit)
     if grace is None or state is None:
         return {"count": 0, "ids": []}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tandemq.engine.core import Engine
 
 PREVIEW = 1_000  # runs that are shown at most
-NAME_LENGTH = 1_024  # characters of a schedule's name
+NAME_LENGTH = 1_024  # characters of a schedule's name, and of its key
 SCHEDULE = 200  # bytes of one that is shown, besides its texts
 INTERVAL = "Cron repeatEvery must be a positive safe integer number of milliseconds"
 
@@ -67,9 +67,8 @@ class Cron(Request, tag="Cron", kw_only=True):
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Cron:
-        known = {name: check.snake(name) for name in fields if name != "cmd"}
-        names = set(cls.__struct_fields__)
-        return cls(**{to: fields[name] for name, to in known.items() if to in names})
+        names = zip(cls.__struct_encode_fields__, cls.__struct_fields__, strict=True)
+        return cls(**{to: fields[name] for name, to in names if name in fields})
 
 
 class CronGet(Request, tag="CronGet"):
@@ -257,6 +256,8 @@ def _backoff(value: Any) -> tuple[float | None, str | None]:
 
 def _uniqueness(req: Cron) -> dict[str, Any]:
     key, dedup = check.text(req.unique_key) or None, req.dedup
+    if key is not None and len(key) > NAME_LENGTH:
+        raise BadRequest(f"Cron uniqueKey must be at most {NAME_LENGTH} characters")
     dedup = dedup if isinstance(dedup, dict) else {}
     return {
         "unique_key": key,

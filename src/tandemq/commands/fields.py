@@ -213,6 +213,12 @@ def identifier(value: Any) -> str | None:
     return number_text(value) if isinstance(value, float) else text(value)
 
 
+def shown(value: Any) -> str:
+    """Return what an error calls something that should be an id or a name."""
+    found = identifier(value)
+    return "undefined" if found is None else found
+
+
 def job_id(value: Any) -> str:
     """Take the id of a job that is to exist; what cannot be one finds nothing."""
     return value if isinstance(value, str) else ""

@@ -78,8 +78,7 @@ def good_queue(value: Any) -> str:
     try:
         check.good_queue(name)  # cheap for a name that was seen before
     except BadRequest:
-        shown = "undefined" if value is None else value
-        raise BadRequest(f"invalid flow queue: {shown}") from None
+        raise BadRequest(f"invalid flow queue: {check.shown(value)}") from None
     return name
 
 

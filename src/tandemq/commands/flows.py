@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
+from tandemq.commands import fields as check
 from tandemq.commands.answers import whole
 from tandemq.commands.call import Call, Data
 from tandemq.commands.query import known
@@ -82,10 +83,10 @@ def update_parent(req: UpdateParent, call: Call) -> None:
         raise BadRequest("A flow job cannot be its own parent")
     parent = known(call, req.parent_id)
     if parent is None:
-        raise NotFound(f"Parent job not found: {_shown(req.parent_id)}")
+        raise NotFound(f"Parent job not found: {check.shown(req.parent_id)}")
     child = known(call, req.child_id)
     if child is None:
-        raise NotFound(f"Child job not found: {_shown(req.child_id)}")
+        raise NotFound(f"Child job not found: {check.shown(req.child_id)}")
     flows.link(engine, parent, child, call.now)
 
 
@@ -117,7 +118,7 @@ def remove_child_dependency(req: RemoveChildDependency, call: Call) -> dict[str,
     """Part a child from its parent, which goes on if it waits for nothing else."""
     child = known(call, req.id)
     if child is None:
-        raise NotFound(f"Job not found: {_shown(req.id)}")
+        raise NotFound(f"Job not found: {check.shown(req.id)}")
     if child.links is None or child.links.parent is None:
         raise BadRequest(f"Job {child.id} has no parent")
     flows.unlink(call.engine, child, call.now)
@@ -140,7 +141,3 @@ def _with_parent(engine: Engine, id: Any) -> tuple[Any, ...]:
 
 def _errors(values: dict[str, str]) -> dict[str, Any]:
     return {"values": dict(whole(values.items(), texts_bytes, EACH_JOB))}
-
-
-def _shown(id: Any) -> Any:
-    return "undefined" if id is None else id

@@ -5,7 +5,6 @@ Anything raised that is not of this tree is a bug, and a bug says nothing of its
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Self
 
 
@@ -25,7 +24,10 @@ class TandemqError(Exception):
 
         A traceback holds frames, and those hold all that they work on: a request of megabytes.
         """
-        return copy(self)
+        kind = type(self)
+        fresh = kind.__new__(kind, *self.args)
+        fresh.__dict__.update(self.__dict__)
+        return fresh
 
 
 class BadRequest(TandemqError):

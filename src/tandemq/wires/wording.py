@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tandemq.model import errors as e
 
 # None: the error's own text is meant for the peer.
@@ -83,6 +85,14 @@ VIBEMQ: dict[type[e.TandemqError], tuple[str, str | None]] = {
 }
 
 
+WORD = 300  # characters of a name or an id that an error repeats as a whole
+SHOWN = 100  # characters that are left of a longer one
+TEXT = 2_000  # characters of an error
+LONGEST = 1 << 21  # characters that are looked at for that
+
+_too_long = re.compile(rf"\S{{{WORD + 1},}}")
+
+
 def in_bunqueue(exc: BaseException) -> str:
     """Return what to say on the bunqueue wire. What is not ours is a bug: say nothing of it."""
     return _worded(exc, BUNQUEUE[_kind(exc)])
@@ -99,4 +109,11 @@ def _kind(exc: BaseException) -> type[e.TandemqError]:
 
 
 def _worded(exc: BaseException, words: str | None) -> str:
-    return str(exc) if words is None else words.format(exc, **vars(exc))
+    text = str(exc) if words is None else words.format(exc, **vars(exc))
+    return text if len(text) <= WORD else shortened(text)
+
+
+def shortened(text: str) -> str:
+    """Return a text in which whatever a client sent stands in a few words."""
+    text = _too_long.sub(lambda found: found[0][:SHOWN] + "...", text[:LONGEST])
+    return text if len(text) <= TEXT else text[:TEXT] + "..."

@@ -140,7 +140,7 @@ def test_a_map_without_a_command_has_its_request_id_repeated_if_it_is_a_text(
         ("Ping ", "Ping "),
         ("\0", "\0"),
         ("__proto__", "__proto__"),
-        ("x" * 1000, "x" * 1000),
+        ("x" * 300, "x" * 300),
         (5, "5"),
         (1.5, "1.5"),
         (True, "true"),
