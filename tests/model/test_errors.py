@@ -12,6 +12,7 @@ from tandemq.model.errors import (
     BadPassword,
     BadRequest,
     FrameTooLarge,
+    GroupFull,
     Malformed,
     NotLeased,
     Overloaded,
