@@ -19,6 +19,7 @@ from tandemq.commands.workers import totals
 from tandemq.engine import inspect
 from tandemq.engine.core import Engine
 from tandemq.engine.queue import Queue
+from tandemq.model.crossing import data_of
 from tandemq.model.message import Message, State
 from tandemq.model.permission import Operation
 from tandemq.model.size import NUMBER, text_bytes
@@ -175,7 +176,7 @@ def _first_dead(q: Queue) -> Iterable[Message]:
 def _dead(m: Message) -> dict[str, Any]:
     return {
         "id": m.id,
-        "data": Raw(m.body),
+        "data": Raw(data_of(m)),
         "attempts": m.attempts,
         "createdAt": float(m.created),
     }

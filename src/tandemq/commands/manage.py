@@ -15,6 +15,7 @@ from tandemq.commands.query import find, known
 from tandemq.commands.states import name_of
 from tandemq.commands.table import ABSENT, Permission, Request, command
 from tandemq.engine import manage, watches
+from tandemq.model.crossing import Uncarriable, body_for
 from tandemq.model.errors import BadRequest, NotActive, NotFound
 from tandemq.model.message import Message, State
 
@@ -183,6 +184,7 @@ def update(req: Update, call: Call) -> None:
     check_data(data)
     if m is not None:
         check_size(data, m.options)
+        data = body_as(m, data)
     if m is None or not manage.update(call.engine, m, data):
         raise NotFound("Job not found or cannot be updated")
 
@@ -201,6 +203,18 @@ def wait_job(req: WaitJob, call: Call) -> dict[str, Any] | Later:
     watch = watches.Watch(call.caller.id, req.req_id, m.id, until, any_end, _told)
     watches.wait(call.engine, watch)
     return LATER
+
+
+def body_as(m: Message, data: bytes) -> bytes:
+    """Return new data of a job as its body; that of what was published as a message is JSON.
+
+    Raises:
+        BadRequest: JSON cannot say it.
+    """
+    try:
+        return body_for(m, data)
+    except Uncarriable as odd:
+        raise BadRequest(f"Job {m.id} was published as JSON, which cannot carry {odd}") from None
 
 
 def _told(m: Message | None, well: bool) -> dict[str, Any] | BadRequest:

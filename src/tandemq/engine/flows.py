@@ -15,6 +15,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from tandemq.engine.core import Engine
 from tandemq.engine.timeline import add_steps, run_for
 from tandemq.model import family
+from tandemq.model.crossing import Uncarriable, body_for, data_of
 from tandemq.model.errors import BadRequest
 from tandemq.model.message import WAITING, Links, Message, State, Step
 from tandemq.model.policy import TOLD_LENGTH, cut
@@ -135,7 +136,7 @@ def _bury(engine: Engine, parent: Message, error: str, now: int) -> None:
     engine.tallies.count(engine, parent.queue, now, well=False)
     engine.shift(parent, "child-failed", DEAD)
     if engine.listening:
-        engine.say("failed", parent, now, error=error, data=parent.body)
+        engine.say("failed", parent, now, error=error, data=data_of(parent))
 
 
 def satisfy(engine: Engine, waiter: Message, id: str, now: int) -> None:
@@ -214,18 +215,37 @@ def parent_to_link(engine: Engine, m: Message) -> Message | None:
         raise BadRequest(
             f"Parent job {id} belongs to queue {parent.queue}, not {marks.parent_queue}"
         )
-    check_linkable(parent)
+    check_linkable(engine, parent)
     return parent
 
 
-def check_linkable(parent: Message) -> None:
+def check_linkable(engine: Engine, parent: Message) -> None:
     """Check that a message may get a child now.
 
     Raises:
-        BadRequest: it runs, or has ended.
+        BadRequest: it runs, is out with subscribers, or has ended.
     """
-    if parent.state not in WAITING:
+    if parent.state not in WAITING or parent.seq in engine.fanouts:
         raise BadRequest(f"Parent job {parent.id} is not linkable")
+    _check_rewritable(parent)
+
+
+def _check_rewritable(m: Message) -> None:
+    """Refuse what could not be written again after a change: JSON has no word for infinity.
+
+    Raises:
+        BadRequest
+    """
+    if m.letter is not None:
+        try:
+            body_for(m, data_of(m))
+        except Uncarriable as odd:
+            raise BadRequest(f"Job {m.id} is not linkable: JSON cannot carry {odd}") from None
+
+
+def _write(engine: Engine, m: Message, data: bytes) -> None:
+    """Give a message other data, in the language of its body."""
+    engine.rebody(m, body_for(m, data))
 
 
 def adopt(engine: Engine, parent: Message, child: Message, now: int) -> None:
@@ -241,7 +261,7 @@ def adopt(engine: Engine, parent: Message, child: Message, now: int) -> None:
         links.depends_on += (child.id,)
     if child.state is not DONE and child.id not in links.open:
         links.open += (child.id,)
-    engine.rebody(parent, family.with_children(parent.body, links.children))
+    _write(engine, parent, family.with_children(data_of(parent), links.children))
     engine.dependents.add(parent)
     if links.open and parent.state is not PARKED:
         note(parent, PARKED, now)
@@ -254,7 +274,8 @@ def link(engine: Engine, parent: Message, child: Message, now: int) -> None:
     Raises:
         BadRequest: the parent cannot have children now, or waits for itself then.
     """
-    check_linkable(parent)
+    check_linkable(engine, parent)
+    _check_rewritable(child)
     if waits_for(engine, child, parent.id):
         raise BadRequest(f"Job {child.id} waits for job {parent.id} and cannot be its child")
     if child.links is None:
@@ -262,7 +283,7 @@ def link(engine: Engine, parent: Message, child: Message, now: int) -> None:
     elif child.links.parent not in (None, parent.id):
         _disown(engine, child, now)
     child.links.parent = parent.id
-    engine.rebody(child, family.with_parent(child.body, parent.id, parent.queue))
+    _write(engine, child, family.with_parent(data_of(child), parent.id, parent.queue))
     adopt(engine, parent, child, now)
 
 
@@ -271,7 +292,7 @@ def unlink(engine: Engine, child: Message, now: int) -> None:
     assert child.links is not None, "a child has links"
     _disown(engine, child, now)
     child.links.parent = None
-    engine.rebody(child, family.without_parent(child.body))
+    _write(engine, child, family.without_parent(data_of(child)))
 
 
 def _disown(engine: Engine, child: Message, now: int) -> None:
@@ -283,7 +304,7 @@ def _disown(engine: Engine, child: Message, now: int) -> None:
     held.children = _without(held.children, child.id)
     held.depends_on = _without(held.depends_on, child.id)
     held.values.pop(child.id, None)
-    engine.rebody(parent, family.with_children(parent.body, held.children))
+    _write(engine, parent, family.with_children(data_of(parent), held.children))
     if parent.state is not PARKED:
         held.open = _without(held.open, child.id)
     elif child.id in held.open:

@@ -15,6 +15,7 @@ from tandemq.engine.endings import ended
 from tandemq.engine.overlap import dropped
 from tandemq.engine.timeline import end_run
 from tandemq.model.broker import Reason
+from tandemq.model.crossing import data_of
 from tandemq.model.errors import NotLeased, TokenRequired, WrongToken
 from tandemq.model.message import Message, Run, State, Step, Try
 from tandemq.model.policy import (
@@ -175,7 +176,7 @@ def end_attempt(
     failed = Step(DEAD, now, told, m.attempts, cause)
     last = final or m.attempts >= m.options.max_attempts
     if engine.listening:
-        engine.say("failed", m, now, error=error, data=m.body, terminal=last)
+        engine.say("failed", m, now, error=error, data=data_of(m), terminal=last)
     if last:
         end_run(run, failed)
         bury(engine, m, now, cause, remove)

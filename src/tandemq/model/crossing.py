@@ -5,6 +5,7 @@ Each stays the bytes it came as, until a subscriber asks for a job or a worker f
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any, Final
 
@@ -12,7 +13,8 @@ import msgspec
 
 from tandemq.model.message import Message
 
-_ABSENT: Final = (b"", b"\xc0", b"\xd4\x00\x00")  # no data, nil, JavaScript's undefined
+NIL: Final = b"\xc0"
+_ABSENT: Final = (b"", NIL, b"\xd4\x00\x00")  # no data, nil, JavaScript's undefined
 WHOLE: Final = range(
     -(2**31), 2**32
 )  # integers that stay integers; others are doubles to JavaScript
@@ -40,7 +42,13 @@ def to_json(packed: bytes) -> bytes:
 
 def to_msgpack(text: bytes) -> bytes:
     """Return the payload of a letter as the data of a job, nil where it has none."""
-    return msgspec.msgpack.encode(_doubles(msgspec.json.decode(text)) if text else None)
+    if not text:
+        return NIL
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError:  # a number beyond all doubles, which to JavaScript is infinite
+        value = json.loads(text, parse_int=_whole)
+    return msgspec.msgpack.encode(_doubles(value))
 
 
 def _extension(code: int, data: memoryview) -> Any:
@@ -79,6 +87,10 @@ def _doubles(value: Any) -> Any:
     return value
 
 
+def _whole(digits: str) -> float:
+    return float(digits) if len(digits) > 20 else int(digits)
+
+
 def _double(value: int) -> float:
     try:
         return float(value)
@@ -98,3 +110,17 @@ def payload_of(m: Message) -> bytes:
         Uncarriable: it is a job whose data JSON cannot say.
     """
     return to_json(m.body) if m.letter is None else m.body
+
+
+def data_of(m: Message) -> bytes:
+    """Return the body of a message as MessagePack, as workers know it."""
+    return m.body if m.letter is None else to_msgpack(m.body)
+
+
+def body_for(m: Message, data: bytes) -> bytes:
+    """Return what a worker's wire calls data as the body that a message would have.
+
+    Raises:
+        Uncarriable: it is a letter, and JSON cannot say this.
+    """
+    return data if m.letter is None else to_json(data)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tandemq.model.message import DEFAULTS, Links, Message, Options, Repeat, Run
+from tandemq.model.message import DEFAULTS, Letter, Links, Message, Options, Repeat, Run
 
 ITEM = 5  # bytes: the longest head of a text or a list
 NUMBER = 9  # of any number
 MESSAGE = 900  # of all fields of a message that cannot be long
 STEP = 160  # of an entry of its timeline, or of an attempt, besides the error
 REPEAT = 200  # of how it comes again, besides the texts
+DIGITS = 4  # of JSON, the shortest that are as long as a number here: a comma and 0.5
 
 
 def text_bytes(value: str | None) -> int:
@@ -50,6 +51,8 @@ def message_bytes(m: Message) -> int:
         size += _run(m.run)
     if m.links is not None:
         size += _links(m.links)
+    if m.letter is not None:
+        size += _letter(m, m.letter)
     return size if m.repeat is None else size + _repeat(m.repeat)
 
 
@@ -73,6 +76,12 @@ def _run(run: Run) -> int:
 
 def _links(links: Links) -> int:
     return text_bytes(links.parent) + texts_bytes(links.depends_on) + texts_bytes(links.children)
+
+
+def _letter(m: Message, letter: Letter) -> int:
+    headers = letter.headers or {}
+    texts = text_bytes(letter.id) + texts_bytes(headers) + texts_bytes(headers.values())
+    return texts + len(m.body) * NUMBER // DIGITS - len(m.body)  # as MessagePack
 
 
 def _repeat(repeat: Repeat) -> int:

@@ -1,4 +1,4 @@
-"""A message as the 47-field job object of this wire (wire-commands 3).
+"""A message as the 47-field job object of this wire (wire-commands 3); letters have two more.
 
 The order of keys is no contract, so what changes comes first and what most jobs have in common
 follows as a tail that is encoded once for each set of options.
@@ -13,8 +13,10 @@ from msgspec import Raw
 
 from tandemq.commands.states import NAMES, name_of
 from tandemq.commands.table import UNDEFINED
+from tandemq.model.crossing import data_of
 from tandemq.model.message import DEFAULTS, Links, Message, Options, Run, State, Step
 from tandemq.model.policy import HISTORY
+from tandemq.wires.bunqueue import letters
 from tandemq.wires.bunqueue.codec import (
     FALSE,
     NULL,
@@ -51,6 +53,8 @@ def job(m: Message, head: Raw = HEAD, *more: Any) -> list[Any]:
     Most are on their first run, with nothing told about it yet: that takes half of the time.
     """
     run, priority = m.run, m.priority
+    if m.letter is not None:
+        return [Raw(letters.head_of(m, bytes(head))), Raw(_fields(m)), *more]
     if m.attempts or run is None or run.history or run.progress or run.progress_message:
         return [head, Raw(_fields(m)), *more]
     if m.repeat is not None or not -WIDE <= priority <= WIDE:
@@ -70,7 +74,7 @@ def job(m: Message, head: Raw = HEAD, *more: Any) -> list[Any]:
 
 def job_at_rest(m: Message) -> bytes:
     """Encode a job that need not have run as workers would get it."""
-    return _HEAD + _fields(m)
+    return letters.head_of(m, _HEAD) + _fields(m)
 
 
 def jobs_at_rest(messages: Iterable[Message]) -> list[Any]:
@@ -83,7 +87,7 @@ def jobs_at_rest(messages: Iterable[Message]) -> list[Any]:
     known: dict[tuple[object, ...], Raw] = {}  # what follows the data
     for m in messages:
         links = m.links
-        if m.run is not None or m.options is not DEFAULTS or m.repeat is not None:
+        if m.run is not None or m.options is not DEFAULTS or m.repeat is not None or m.letter:
             values.append(Raw(job_at_rest(m)))
             continue
         if (before := names.get((m.queue, m.name))) is None:
@@ -102,12 +106,13 @@ def jobs_at_rest(messages: Iterable[Message]) -> list[Any]:
 
 def job_read(m: Message) -> bytes:
     """Encode a job as readers get it: with state, result and last error."""
-    return b"".join((_HEAD_READ, _fields(m), b"\xa5state", text(name_of(m)), *_outcome(m)))
+    head = letters.head_of(m, _HEAD_READ)
+    return b"".join((head, _fields(m), b"\xa5state", text(name_of(m)), *_outcome(m)))
 
 
 def job_without_state(m: Message) -> bytes:
     """Encode a job as a reader by custom id gets it."""
-    return b"".join((_HEAD_BARE, _fields(m), *_outcome(m)))
+    return b"".join((letters.head_of(m, _HEAD_BARE), _fields(m), *_outcome(m)))
 
 
 def _outcome(m: Message) -> tuple[bytes, ...]:
@@ -128,7 +133,7 @@ def _fields(m: Message) -> bytes:
             b"\xa4name",
             text(m.name),
             b"\xa4data",
-            m.body,
+            data_of(m),
             b"\xa9createdAt",
             created,
             b"\xa5runAt",
@@ -156,6 +161,7 @@ def _fields(m: Message) -> bytes:
             b"\xa8timeline",
             _timeline(m, run),
             _tail_of(m),
+            letters.fields_of(m),
         )
     )
 
