@@ -19,6 +19,7 @@ from tandemq.engine.consumers import Subscription
 from tandemq.engine.lane import NO_TERMS, Lane, Terms
 from tandemq.engine.lanes import Lanes
 from tandemq.engine.timers import FAR
+from tandemq.model.errors import BadRequest
 from tandemq.model.message import Message, State
 from tandemq.model.policy import Rate, deadline, expires
 
@@ -105,11 +106,24 @@ def adopt(engine: Engine, q: Queue, before: Settings) -> None:
         _watch_again(engine, q)
     q.limited = limited(q) or q.ring.choosy > 0
     policy = q.settings.broker
-    q.fans_out = policy is not None and policy.fans_out
+    q.fans_out = policy is not None and policy.fans_out and policy.decided
     q.bounded = policy is not None
+    if q.fans_out:
+        _turn_away(engine, q)
     arm(engine, q)
     if q.ring:
         ring_at(engine, q, 0)  # it may have opened
+
+
+def _turn_away(engine: Engine, q: Queue) -> None:
+    """Tell those who wait for a message of their own that everybody gets every message here."""
+    for c in [c for c in q.ring if not isinstance(c, Subscription)]:
+        engine.answer(c, [], to_be_subscribed(q.name))
+
+
+def to_be_subscribed(queue: str) -> BadRequest:
+    """Return the refusal of a pull on a queue that fans out."""
+    return BadRequest(f"Queue {queue} fans out to its subscribers: subscribe to it, do not pull")
 
 
 def _watch_again(engine: Engine, q: Queue) -> None:
@@ -143,6 +157,8 @@ def following(engine: Engine, q: Queue, terms: Terms | None, now: int) -> Messag
                 return None
             bucket.draw(m.options.cost, now)
         _take_out(engine, q, lane, m, asked, now)
+        if engine.blocked and q.name in engine.blocked:
+            ring_at(engine, q, 0)  # there is room for whoever waits for it
         return m
     return None
 

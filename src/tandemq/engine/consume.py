@@ -11,7 +11,6 @@ from tandemq.engine.lane import Terms
 from tandemq.engine.overlap import dropped
 from tandemq.engine.settle import bury
 from tandemq.engine.timeline import end_run
-from tandemq.model.errors import BadRequest
 from tandemq.model.message import Message, State
 from tandemq.model.policy import lease_of, most_interruptions
 
@@ -38,7 +37,7 @@ def take(
     """
     q = engine.queues.get(queue)
     if q is not None and q.fans_out:
-        raise BadRequest(f"Queue {queue} fans out to its subscribers: subscribe to it, do not pull")
+        raise admission.to_be_subscribed(queue)
     if q is None or not q.open or not engine.granting:
         return []
     return engine.grant(q, count, conn, span, now, terms)

@@ -30,6 +30,7 @@ from tandemq.engine.users import Users
 from tandemq.engine.webhooks import Webhooks
 from tandemq.engine.workers import Workers
 from tandemq.model.broker import Reason
+from tandemq.model.errors import TandemqError
 from tandemq.model.message import DEFAULTS, Lease, Message, Options, Run, State
 from tandemq.model.outcome import Outcome, Reply
 from tandemq.model.policy import BATCH_BYTES, expires, looks_again
@@ -190,8 +191,11 @@ class Engine(Outbox):
                 admission.ring_at(self, q, 0)  # its place is free; often a match comes first
         elif state is DONE:
             self.finished.remove(m)
-        elif m.links is not None:
-            self.dependents.drop(m)
+        else:
+            if m.links is not None:
+                self.dependents.drop(m)
+            if self.blocked and q.name in self.blocked:
+                admission.ring_at(self, q, 0)
 
     def _let_go(self, m: Message) -> None:
         conn = m.lease.conn  # type: ignore[union-attr]  # a leased message has a lease
@@ -350,7 +354,7 @@ class Engine(Outbox):
             taken.append(m)
             if len(taken) == count:
                 break
-            fresh = m.leases == 1 and m.links is None and m.repeat is None
+            fresh = m.leases == 1 and m.links is None and m.repeat is None and m.letter is None
             plain = fresh and (m.options is DEFAULTS or short_options(m))
             room -= len(m.body) if plain else message_bytes(m)
             if room <= 0:
@@ -371,14 +375,16 @@ class Engine(Outbox):
             if taken := self.grant_to(c, q, now):
                 self.answer(c, taken)
 
-    def answer(self, c: Consumer, messages: list[Message]) -> None:
+    def answer(
+        self, c: Consumer, messages: list[Message], refused: TandemqError | None = None
+    ) -> None:
         """End a waiting pull."""
         self.queues[c.queue].ring.drop(c)
         pulls = self.waiting[c.conn]
         del pulls[c]
         if not pulls:
             del self.waiting[c.conn]
-        self._effects.append(Reply(c.conn, c.req, messages))
+        self._effects.append(Reply(c.conn, c.req, messages, refused))
 
     # -- outcomes ------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ _CAUSES = {
     Reason.MAX_RETRIES_EXCEEDED: "max_attempts_exceeded",
     Reason.HANDLER_EXCEPTION: "max_attempts_exceeded",
     Reason.WORKER_LOST: "worker_lost",
+    Reason.MESSAGE_EXPIRED: "ttl_expired",
 }
 """How the job queue's wire names them; what it has no name for is unknown."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tandemq.model.errors import TandemqError
 from tandemq.model.message import Message
 
 
@@ -13,6 +14,7 @@ class Reply(NamedTuple):
     conn: int
     req: Any
     messages: list[Message]
+    refused: TandemqError | None = None  # instead: it cannot be pulled from that queue
 
 
 class Deliver(NamedTuple):

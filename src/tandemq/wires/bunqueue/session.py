@@ -116,6 +116,8 @@ class Session:
         """Return the frame that answers a request which had waited, and the id of the request."""
         if isinstance(effect, Reply):
             req, many, owned = effect.req
+            if effect.refused is not None:
+                return self.refuse(effect.refused, req), req
             return self.answer(Pulled(effect.messages, many, owned), req), req
         refused = isinstance(effect.reply, TandemqError)
         answer = self.refuse if refused else self.answer
