@@ -9,7 +9,7 @@ from tests.engine.making import NOW, hold, put, token_of
 from tests.support.restart import Machine
 
 from tandemq.engine import manage, publish, repeats, settle
-from tandemq.model.errors import GroupFull
+from tandemq.model.errors import GroupFull, MustWait, QueueFull
 from tandemq.model.message import Message, Options, Repeat, State
 
 DAY = 86_400_000
@@ -149,19 +149,20 @@ def test_new_data_do_not_reach_a_run_that_has_begun(machine: Machine) -> None:
     assert successor.body == b"\x07"
 
 
-def test_a_full_group_does_not_end_a_chain(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("full", [GroupFull("g", 1), QueueFull("q"), MustWait("q")], ids=repr)
+def test_a_full_place_does_not_end_a_chain(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, full: Exception
 ) -> None:
     admit = publish.publish
 
-    def full(engine: Any, m: Message, now: int) -> Message:
-        if m.options.group_max is not None:
-            raise GroupFull("g", 1)
-        return admit(engine, m, now)
+    def crowded(engine: Any, m: Message, now: int, *, room: bool = True) -> Message:
+        if room:
+            raise full
+        return admit(engine, m, now, room=room)
 
     push(machine, {"group_max": 1}, every=1_000.0)
-    monkeypatch.setattr(publish, "publish", full)
-    assert complete(machine).options.group_max is None
+    monkeypatch.setattr(publish, "publish", crowded)
+    assert complete(machine).options.group_max == 1
 
 
 @pytest.mark.parametrize("kill", [False, True])

@@ -7,14 +7,16 @@ read as ``push`` and ``pushf`` have it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import asdict
 
 from tandemq.commands import fields as check
-from tandemq.commands.call import Call, Flowed, Pushed, PushedMany
+from tandemq.commands.call import Call, Flowed, Later, Pushed, PushedMany
+from tandemq.commands.entry import enter
 from tandemq.commands.push import BATCH_LIMIT, Job, Name, contents, each
 from tandemq.commands.pushf import (
     JOB_LIMIT,
@@ -27,7 +29,10 @@ from tandemq.commands.pushf import (
 from tandemq.commands.table import ABSENT, Request, queues_of, variant
 from tandemq.engine.core import Engine
 from tandemq.engine.publish import publish_plain
+from tandemq.model.errors import MustWait
 from tandemq.model.message import Message
+
+Jobs = Sequence[tuple[str, bytes]]  # names and bodies
 
 
 class Plain(Struct, forbid_unknown_fields=True, gc=False):
@@ -94,28 +99,46 @@ class PlainFlow(Request, tag="PUSHF", forbid_unknown_fields=True):
 
 
 @variant
-def push(req: PlainPush, call: Call) -> Pushed:
+def push(req: PlainPush, call: Call) -> Pushed | Later:
     """Add a job to a queue and return its id."""
     queue = req.queue
     check.good_queue(queue)
     jobs = (contents(req.data, req.name),)
-    return Pushed(publish_plain(call.engine, queue, jobs, call.now)[0])
+    if not call.engine.pressure.level:
+        try:
+            return Pushed(publish_plain(call.engine, queue, jobs, call.now)[0])
+        except MustWait:
+            pass
+    return enter(call, req, queue, partial(_push, call.engine, queue, jobs))
+
+
+def _push(engine: Engine, queue: str, jobs: Jobs, now: int) -> Pushed:
+    return Pushed(publish_plain(engine, queue, jobs, now)[0])
 
 
 @variant
-def push_many(req: PlainPushMany, call: Call) -> PushedMany:
+def push_many(req: PlainPushMany, call: Call) -> PushedMany | Later:
     """Add jobs to a queue, all or none, and return their ids."""
     queue = check.queue_name(req.queue)
     if not req.jobs:  # they would leave a queue behind that holds nothing
         return PushedMany([])
     jobs = each(req.jobs, lambda job: contents(job.data, job.name))
-    return PushedMany(publish_plain(call.engine, queue, jobs, call.now))
+    if not call.engine.pressure.level:
+        try:
+            return _push_many(call.engine, queue, jobs, call.now)
+        except MustWait:
+            pass
+    return enter(call, req, queue, partial(_push_many, call.engine, queue, jobs))
+
+
+def _push_many(engine: Engine, queue: str, jobs: Jobs, now: int) -> PushedMany:
+    return PushedMany(publish_plain(engine, queue, jobs, now))
 
 
 @variant
-def push_flow(req: PlainFlow, call: Call) -> Flowed:
+def push_flow(req: PlainFlow, call: Call) -> Flowed | Later:
     """Add a flow of jobs, all or none, and return them."""
-    return add_flow(req.jobs, None, _kin, call)
+    return add_flow(req, None, _kin, call)
 
 
 def _kin(planned: PlainPlanned, now: int) -> Message:

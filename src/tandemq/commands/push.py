@@ -8,6 +8,7 @@ already. Anything else is read field by field, in the order and words of the ref
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -16,7 +17,8 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 
 from tandemq.commands import fields as check
 from tandemq.commands import repeat
-from tandemq.commands.call import Call, Pushed, PushedMany
+from tandemq.commands.call import Call, Later, Pushed, PushedMany
+from tandemq.commands.entry import enter
 from tandemq.commands.identity import NOTHING, Dedup, asked, bind, read_identity
 from tandemq.commands.table import (
     ABSENT,
@@ -29,7 +31,7 @@ from tandemq.commands.table import (
 from tandemq.engine.publish import publish, publish_all
 from tandemq.engine.ties import check_all
 from tandemq.model import body
-from tandemq.model.errors import BadRequest
+from tandemq.model.errors import BadRequest, MustWait
 from tandemq.model.message import DEFAULTS, Message, Options
 
 if TYPE_CHECKING:
@@ -142,7 +144,7 @@ class PushMany(Request, tag="PUSHB", kw_only=True):
 
 
 @command(Permission.PUBLISH, bulk=True)
-def push(req: Push, call: Call) -> Pushed:
+def push(req: Push, call: Call) -> Pushed | Later:
     """Add a job to a queue and return its id."""
     queue, req_id = req.queue, req.req_id
     check.good_queue(queue)
@@ -151,11 +153,20 @@ def push(req: Push, call: Call) -> Pushed:
         m = draft(req, queue, call.now)
     finally:
         req.req_id = req_id
-    return Pushed(publish(call.engine, m, call.now).id)
+    if not call.engine.pressure.level:
+        try:
+            return Pushed(publish(call.engine, m, call.now).id)
+        except MustWait:
+            pass
+    return enter(call, req, queue, partial(_push, call.engine, m))
+
+
+def _push(engine: Engine, m: Message, now: int) -> Pushed:
+    return Pushed(publish(engine, m, now).id)
 
 
 @command(Permission.PUBLISH, bulk=True)
-def push_many(req: PushMany, call: Call) -> PushedMany:
+def push_many(req: PushMany, call: Call) -> PushedMany | Later:
     """Add jobs to a queue, all or none, and return their ids."""
     queue, jobs = check.queue_name(req.queue), req.jobs
     if len(jobs) > BATCH_LIMIT:
@@ -164,6 +175,15 @@ def push_many(req: PushMany, call: Call) -> PushedMany:
     if not jobs:  # they would leave a queue behind that holds nothing
         return PushedMany([])
     drafts = each(jobs, lambda job: draft(job, queue, now))
+    if not engine.pressure.level:
+        try:
+            return _push_many(engine, queue, drafts, now)
+        except MustWait:
+            pass
+    return enter(call, req, queue, partial(_push_many, engine, queue, drafts))
+
+
+def _push_many(engine: Engine, queue: str, drafts: list[Message], now: int) -> PushedMany:
     check_all(engine, drafts, now)
     return PushedMany([m.id for m in publish_all(engine, queue, drafts, now)])
 

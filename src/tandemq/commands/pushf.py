@@ -7,6 +7,7 @@ comparisons; every other is checked field by field, like those that did not fit 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -15,13 +16,14 @@ import msgspec
 from msgspec import UNSET, Meta, Raw
 
 from tandemq.commands import flowcheck
-from tandemq.commands.call import Call, Flowed
+from tandemq.commands.call import Call, Flowed, Later
+from tandemq.commands.entry import enter
 from tandemq.commands.identity import FLAGS
 from tandemq.commands.push import DATA_LIMIT, Job, draft
 from tandemq.commands.table import ABSENT, Permission, Request, command, queues_of
 from tandemq.engine import flows, trees
 from tandemq.model.body import is_map
-from tandemq.model.errors import BadRequest
+from tandemq.model.errors import BadRequest, MustWait
 from tandemq.model.message import Links, Message
 from tandemq.model.policy import ANSWER_BYTES
 from tandemq.model.size import message_bytes
@@ -88,19 +90,30 @@ def concerned(engine: Engine, jobs: Sequence[Any]) -> Iterable[str]:
 
 
 @command(Permission.PUBLISH, bulk=True)
-def push_flow(req: PushFlow, call: Call) -> Flowed:
+def push_flow(req: PushFlow, call: Call) -> Flowed | Later:
     """Add a flow of jobs, all or none, and return them."""
-    return add_flow(req.jobs, req.on_child_failure, planned_draft, call)
+    return add_flow(req, req.on_child_failure, planned_draft, call)
 
 
 def add_flow(
-    jobs: Sequence[P], policy: str | None, draft: Callable[[P, int], Message], call: Call
-) -> Flowed:
-    """Check the jobs of a flow, each and together, and add them.
+    req: Any, policy: str | None, draft: Callable[[Any, int], Message], call: Call
+) -> Flowed | Later:
+    """Check the jobs of a flow, each and together, and add them as soon as there is room.
 
     ``draft`` makes a message of a job whose id and queue are good.
     """
-    engine, now = call.engine, call.now
+    drafts = _drafts(req.jobs, policy, draft, call.now)
+    if not (call.engine.pressure.level and drafts):
+        try:
+            return _add(call.engine, drafts, call.now)
+        except MustWait:
+            pass
+    return enter(call, req, drafts[0].queue, partial(_add, call.engine, drafts))
+
+
+def _drafts(
+    jobs: Sequence[P], policy: str | None, draft: Callable[[P, int], Message], now: int
+) -> list[Message]:
     if policy is not None and policy not in flows.POLICIES:
         raise BadRequest(f"onChildFailure must be one of {', '.join(flows.POLICIES)}")
     _check_size(len(jobs))
@@ -120,6 +133,10 @@ def add_flow(
     if len(drafts) > FEW and sum(map(message_bytes, drafts)) > ANSWER_BYTES:
         raise BadRequest(TOO_LARGE)  # its answer, which holds every job, would be
     flowcheck.check_topology(drafts)
+    return drafts
+
+
+def _add(engine: Engine, drafts: list[Message], now: int) -> Flowed:
     if (taken := trees.taken(engine, [m.id for m in drafts])) is not None:
         raise BadRequest(f"Flow job {taken} already exists")
     trees.publish_flow(engine, drafts, now)

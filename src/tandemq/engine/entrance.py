@@ -39,6 +39,7 @@ def hold(engine: Engine, b: Blocked) -> None:
 def rang(engine: Engine, pressure: Pressure, now: int) -> None:
     """The level has changed: those who waited for that may come in, or are refused."""
     held = pressure.held
+    pressure.move()
     while held and pressure.level is not Level.HELD:
         b = held.popleft()
         b.gen += 1

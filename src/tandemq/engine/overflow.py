@@ -41,6 +41,11 @@ def full(q: Queue) -> bool:
     return policy is not None and waiting(q) >= policy.max_size
 
 
+def crowded(engine: Engine, q: Queue) -> bool:
+    """Whether whoever comes now must wait: the queue is full, or others were there before."""
+    return full(q) or q.name in engine.blocked
+
+
 def drop_oldest(engine: Engine, q: Queue, now: int) -> bool:
     """Drop the oldest letter of those that are served last; False if there is none."""
     m = next((m for m in q.ready.oldest() if m.letter is not None), None)
@@ -67,8 +72,8 @@ def enter(engine: Engine, b: Blocked, now: int) -> Any:
     if b.queue not in engine.blocked:
         try:
             return b.accept(now)
-        except MustWait:
-            pass
+        except MustWait as full:
+            b.queue = full.queue  # of several
     engine.blocked.setdefault(b.queue, deque()).append(b)
     engine.timers.set(b, b.until)
     return None

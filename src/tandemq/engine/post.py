@@ -75,7 +75,7 @@ def post(engine: Engine, q: Queue, letter: Letter, body: bytes, level: int, now:
     if policy is None and engine.pressure.level is Level.FULL:
         raise MemoryFull
     m = _draft(engine, q, policy, letter, body, level, now)
-    if policy is not None and (overflow.full(q) or engine.pressure.level is Level.FULL):
+    if policy is not None and (overflow.crowded(engine, q) or engine.pressure.level is Level.FULL):
         if _redirected(engine, policy, m, now):
             engine.counters.published += 1
             return

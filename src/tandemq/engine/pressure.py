@@ -88,17 +88,25 @@ class Pressure:
         """More is in use, or less, by so many bytes."""
         self.used += size_bytes
         if not self.leave_at <= self.used < self.enter_at:
-            self._move()
             if self.held or engine.blocked:
                 engine.timers.set(self, 0)  # they may come in, or be refused
+            if not self.held or self.due >= Level.HELD:
+                self.move()  # else it waits for those who come first
 
-    def _move(self) -> None:
-        """The level is another one."""
+    @property
+    def due(self) -> Level:
+        """The level that what is in use calls for."""
         entered = max((at for at in LEVELS if self.used >= self._entry(at)), default=Level.CALM)
         kept = max((at for at in LEVELS if self.used >= self._exit(at)), default=Level.CALM)
-        self.level = max(entered, min(kept, self.level))
-        self.changes += 1
-        self._stay()
+        return max(entered, min(kept, self.level))
+
+    def move(self) -> None:
+        """Be at the level that is due."""
+        level = self.due
+        if level is not self.level:
+            self.level = level
+            self.changes += 1
+            self._stay()
 
     def _stay(self) -> None:
         """Note between which figures the level stays what it is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tandemq.engine import flows
 from tandemq.engine import ties as bonds
@@ -36,11 +36,14 @@ def draft(
     return Message(id or "", queue, name, body, 0, start, start + delay, priority, options)
 
 
-def publish(engine: Engine, m: Message, now: int) -> Message:
-    """Accept a draft, or return the live message that has the same id; see ``publish_all``."""
+def publish(engine: Engine, m: Message, now: int, *, room: bool = True) -> Message:
+    """Accept a draft, or return the live message that has the same id; see ``publish_all``.
+
+    ``room`` False lets it enter a full queue.
+    """
     q = engine.queue(m.queue)
     try:
-        accepted = accept(engine, q, m, now)
+        accepted = accept(engine, q, m, now, room=room)
     except TandemqError:
         engine.tidy(q)
         raise
@@ -61,8 +64,11 @@ def publish_all(engine: Engine, queue: str, drafts: list[Message], now: int) -> 
     Raises:
         GroupFull: as many of its group wait as a draft allows; the drafts before it are accepted.
         BadRequest: what a draft is bound to does not allow it; ``ties.check_all`` tells before.
+        MustWait, QueueFull: they do not all fit; none is accepted.
     """
     q = engine.queue(queue)
+    if q.bounded:
+        check_space(engine, {queue: _places(engine, drafts, now)})
     fresh = {m.id for m in drafts if m.id} if any(m.links is not None for m in drafts) else ()
     try:
         return [accept(engine, q, m, now, fresh) for m in drafts]
@@ -83,7 +89,7 @@ def publish_plain(
     """
     q = engine.queue(queue)
     if q.bounded:
-        _check_space(engine, q, len(jobs))
+        check_space(engine, {queue: len(jobs)})
     accepted = []
     for name, body in jobs:
         engine.seq = seq = engine.seq + 1
@@ -102,22 +108,42 @@ def publish_plain(
     return [m.id for m in accepted]
 
 
-def _check_space(engine: Engine, q: Queue, count: int = 1) -> None:
-    """Jobs enter a broker's queue, or one that they make a job queue.
+def check_space(engine: Engine, places: Mapping[str, int]) -> None:
+    """Jobs enter broker's queues, so many of them each, or queues that they make job queues.
 
     Raises:
-        MustWait, QueueFull: more would wait there than it may hold.
+        MustWait, QueueFull: more would wait in one than it may hold, or others wait for room there
+            already; nothing has changed.
     """
-    policy = q.settings.broker
-    if policy is None:
-        return
-    if not policy.decided:
+    undecided = []
+    for name, count in places.items():
+        q = engine.queue(name)
+        policy = q.settings.broker
+        if policy is None:
+            continue
+        if not policy.decided:
+            undecided.append(q)
+        elif count and (waiting(q) + count > policy.max_size or name in engine.blocked):
+            patient = policy.overflow is Overflow.BLOCK_PUBLISHER and count <= policy.max_size
+            raise (MustWait if patient else QueueFull)(name)
+    for q in undecided:
         from tandemq.engine import control  # which builds on this module
 
         control.configure(engine, q, broker=None)
-    elif waiting(q) + count > policy.max_size:
-        blocks = policy.overflow is Overflow.BLOCK_PUBLISHER
-        raise (MustWait if blocks else QueueFull)(q.name)
+
+
+def _places(engine: Engine, drafts: Sequence[Message], now: int) -> int:
+    """Return how many drafts at the most are new messages, and not names for those that live."""
+    named: set[str] = set()
+    count = 0
+    for m in drafts:
+        known = engine.messages.get(m.id)
+        if m.id in named or (known is not None and known.state not in ENDED):
+            continue
+        if m.id:
+            named.add(m.id)
+        count += m.options.unique_key is None or not bonds.stands_for(engine, m, now)
+    return count
 
 
 def _check_room(engine: Engine, q: Queue, m: Message) -> None:
@@ -129,13 +155,22 @@ def _check_room(engine: Engine, q: Queue, m: Message) -> None:
         raise GroupFull(group, most)
 
 
-def accept(engine: Engine, q: Queue, m: Message, now: int, fresh: Collection[str] = ()) -> Message:
+def accept(
+    engine: Engine,
+    q: Queue,
+    m: Message,
+    now: int,
+    fresh: Collection[str] = (),
+    *,
+    room: bool = True,
+) -> Message:
     """Accept a draft, or return the message that stands for it; who calls lets its queue match.
 
-    ``fresh`` are the ids of all drafts that are published together, whatever their order.
+    ``fresh`` are the ids of all drafts that are published together, whatever their order. ``room``
+    False lets it enter whatever is full.
 
     Raises:
-        GroupFull, BadRequest: nothing has changed.
+        GroupFull, BadRequest, MustWait, QueueFull: nothing has changed.
     """
     if not m.id:
         m.id = engine.new_id(now)
@@ -152,10 +187,10 @@ def accept(engine: Engine, q: Queue, m: Message, now: int, fresh: Collection[str
         return known
     if ties is not None and (twin := bonds.duplicate(engine, m, ties, now)) is not None:
         return twin
-    if m.options.group_max is not None:
+    if m.options.group_max is not None and room:
         _check_room(engine, q, m)
-    if q.bounded:
-        _check_space(engine, q)
+    if q.bounded and room:
+        check_space(engine, {q.name: 1})
     if known is not None:
         engine.forget(known)
         engine.queues[q.name] = q  # it may have held nothing else

@@ -71,9 +71,8 @@ def succeed(engine: Engine, m: Message, now: int) -> None:
     draft.repeat = again
     try:
         accepted = publish.publish(engine, draft, now)
-    except TandemqError:  # its group is full: a place there is not worth the whole chain
-        draft.options = msgspec.structs.replace(m.options, group_max=None)
-        accepted = publish.publish(engine, draft, now)
+    except TandemqError:  # its group or its queue is full: that is not worth the whole chain
+        accepted = publish.publish(engine, draft, now, room=False)
     repeat.next = accepted.id
     if m.state is not State.GONE:
         engine.touched(m)

@@ -59,6 +59,15 @@ def duplicate(engine: Engine, m: Message, ties: Ties, now: int) -> Message | Non
     return keys.keep(engine, m, *ties.judged, now)
 
 
+def stands_for(engine: Engine, m: Message, now: int) -> bool:
+    """Whether another message will stand for a draft, since it keeps the draft's key."""
+    try:
+        judged = keys.judge(engine, m, now)
+    except BadRequest:
+        return True  # it will be refused for that
+    return judged is not None and judged[0] in KEEPING
+
+
 def first_state(engine: Engine, m: Message, ties: Ties, state: State, now: int) -> State:
     """Take the key of a draft and return its first state: ``state`` if it waits for nothing."""
     follows = m.options.unique_key is not None and keys.take(engine, m, ties.judged, now)

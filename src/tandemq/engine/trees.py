@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from tandemq.engine import flows, manage
 from tandemq.engine.core import Engine
-from tandemq.engine.publish import begin
+from tandemq.engine.publish import begin, check_space
 from tandemq.model.errors import GroupFull
 from tandemq.model.message import DEFAULTS, WAITING, Message, State
 
@@ -32,10 +32,11 @@ def publish_flow(engine: Engine, drafts: Sequence[Message], now: int) -> None:
     that begin at the same moment stand in the order of their ids (bunqueue semantics 2).
 
     Raises:
-        GroupFull: nothing was accepted.
+        GroupFull, MustWait, QueueFull: nothing was accepted.
     """
     if any(m.options is not DEFAULTS and m.options.group_max is not None for m in drafts):
         _check_room(engine, drafts)
+    check_space(engine, _places(engine, drafts))
     queues = {name: engine.queue(name) for name in dict.fromkeys(m.queue for m in drafts)}
     for m in sorted(drafts, key=_id):
         first = DELAYED if m.due > now else READY
@@ -48,6 +49,17 @@ def publish_flow(engine: Engine, drafts: Sequence[Message], now: int) -> None:
     for q in queues.values():
         if q.ring:
             engine.match(q, now)
+
+
+def _places(engine: Engine, drafts: Sequence[Message]) -> dict[str, int]:
+    """Return how many will wait in each queue that is bounded."""
+    names = {m.queue for m in drafts}
+    bounded = [n for n in names if (q := engine.queues.get(n)) is not None and q.bounded]
+    places = dict.fromkeys(bounded, 0)
+    for m in drafts if bounded else ():
+        if m.queue in places and (m.links is None or not m.links.depends_on):
+            places[m.queue] += 1
+    return places
 
 
 def _check_room(engine: Engine, drafts: Sequence[Message]) -> None:

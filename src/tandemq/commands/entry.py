@@ -1,0 +1,40 @@
+"""How PUSH, PUSHB and PUSHF wait where they cannot come in at once.
+
+Each tries to publish first; only what meets a wall, a full queue or a memory that is not calm,
+comes here (ruling 19).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from tandemq.commands.call import LATER, Call, Later
+from tandemq.commands.table import Request
+from tandemq.engine import entrance
+from tandemq.engine.overflow import Blocked
+from tandemq.engine.pressure import Level
+from tandemq.model.errors import MemoryFull
+
+T = TypeVar("T")
+
+
+def enter(call: Call, req: Request, queue: str, publish: Callable[[int], T]) -> T | Later:
+    """Publish jobs as soon as there is memory and room, and answer then.
+
+    ``publish`` is told the moment, and changes nothing where it raises.
+
+    Raises:
+        TandemqError: they are refused.
+    """
+    engine = call.engine
+
+    def accept(now: int) -> T:
+        if engine.pressure.level is Level.FULL:
+            raise MemoryFull  # a job drops nothing, and nothing may be dropped for it
+        return publish(now)
+
+    until = call.now + call.host.publish_wait
+    b = Blocked(queue, call.caller.id, req.req_id, accept, until)
+    reply: T | None = entrance.enter(engine, b, call.now)
+    return LATER if reply is None else reply
