@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -16,13 +15,13 @@ from tandemq.commands.states import in_state, priorities_of, states_of
 from tandemq.commands.table import Permission, Request, command
 from tandemq.commands.workers import shown as shown_worker
 from tandemq.commands.workers import totals
-from tandemq.engine import inspect
+from tandemq.engine import graves, inspect
 from tandemq.engine.core import Engine
 from tandemq.engine.queue import Queue
 from tandemq.model.crossing import data_of
 from tandemq.model.message import Message, State
 from tandemq.model.permission import Operation
-from tandemq.model.size import NUMBER, text_bytes
+from tandemq.model.size import NUMBER, message_bytes, text_bytes
 
 LISTED = 100  # workers and schedules that an overview names
 PREVIEW = 10  # dead letters that a queue's page shows
@@ -86,7 +85,8 @@ def dashboard_queue(req: DashboardQueue, call: Call) -> Data:
     tally = call.engine.tallies.of(name)
     priorities = priorities_of(q)
     page = Page(len(priorities) * 2 * NUMBER)
-    dead = [] if q is None else page.take(_first_dead(q), lambda m: _size(m) + len(m.body))
+    first = islice(graves.listed(call.engine, name), PREVIEW)
+    dead = page.take(first, lambda m: _size(m) + message_bytes(m))
     shown = {
         "name": name,
         "counts": {
@@ -167,10 +167,6 @@ def _line(q: Queue) -> dict[str, Any]:
         "dlq": states["failed"],
         "paused": q.settings.paused,
     }
-
-
-def _first_dead(q: Queue) -> Iterable[Message]:
-    return islice(q.members[State.DEAD].values(), PREVIEW)
 
 
 def _dead(m: Message) -> dict[str, Any]:

@@ -14,13 +14,15 @@ from tandemq.commands import fields as check
 from tandemq.commands.answers import Page
 from tandemq.commands.bulk import Answer, counted, most, run
 from tandemq.commands.call import Buried, Call, Data, Later
+from tandemq.commands.manage import body_as
 from tandemq.commands.push import check_data, check_size
 from tandemq.commands.table import Permission, Request, command
-from tandemq.engine import bulk, control, deadletters
+from tandemq.engine import bulk, control, deadletters, graves
 from tandemq.engine.bulk import ANY, Wanted
 from tandemq.engine.queue import Queue, Tallied
+from tandemq.engine.sweeps import Sweep
 from tandemq.model.errors import BadRequest
-from tandemq.model.message import Message, State, Try
+from tandemq.model.message import Message, Run, State, Try
 from tandemq.model.policy import Burial
 from tandemq.model.size import STEP, message_bytes, text_bytes, texts_bytes
 
@@ -105,34 +107,23 @@ def dlq(req: Dlq, call: Call) -> Buried:
 
     They are fewer where they are large: whoever wants more goes on after the last one.
     """
-    q = call.engine.queues.get(check.any_queue(req.queue))
-    if q is None:
-        return Buried([])
+    queue = check.any_queue(req.queue)
+    q = call.engine.queues.get(queue) or Queue(queue)  # its letters may have outlived it
     wanted, rules = _wanted(req.filter), q.settings.burial
     size = _smallest(most(req.count) or None, wanted.limit, LISTED)
-    dead = q.members[State.DEAD].values()
-    found = (m for m in dead if bulk.fits(m, wanted, q, call.now))
+    found = (m for m in graves.listed(call.engine, queue) if bulk.fits(m, wanted, q, call.now))
     asked = islice(found, wanted.offset, wanted.offset + size)
     return Buried(Page().take(((m, _entry(m, rules)) for m in asked), _size))
 
 
 @command(Permission.INSPECT)
-def get_dlq_stats(req: GetDlqStats, call: Call) -> Data:
+def get_dlq_stats(req: GetDlqStats, call: Call) -> Data | Later:
     """Return how many dead letters a queue has, by cause, and how old they are."""
     queue = check.any_queue(req.queue)
-    q = call.engine.queues.get(queue)
-    stats: dict[str, Any] = {
-        "total": 0,
-        "byReason": dict.fromkeys(CAUSES, 0),
-        "byQueue": {queue: 0},
-        "pendingRetry": 0,
-        "expired": 0,
-        "oldestEntry": None,
-        "newestEntry": None,
-    }
-    if q is not None and q.members[State.DEAD]:
-        stats.update(_stats(q, call.now))
-    return Data({"stats": stats})
+    q = call.engine.queues.get(queue) or Queue(queue)
+    there, moved = _stats(q, call.now), Moved()
+    sweep = Sweep(graves.moved(call.engine, queue), lambda m, _: moved.count(m))
+    return run(call, req, sweep, lambda _: Data({"stats": moved.added_to(there)}))
 
 
 @command(Permission.CONTROL, bulk=True)
@@ -166,9 +157,9 @@ def purge_dlq(req: PurgeDlq, call: Call) -> Answer | Later:
 def remove_dlq_job(req: RemoveDlqJob, call: Call) -> Data:
     """Forget one dead letter."""
     queue, id = check.any_queue(req.queue), check.job_id(req.job_id)
-    m = deadletters.letter(call.engine, queue, id)
+    m = graves.find(call.engine, queue, id)
     if m is not None:
-        call.engine.forget(m)
+        graves.forget(call.engine, m, call.now)
     return Data({"removed": m is not None})
 
 
@@ -204,16 +195,16 @@ def get_dlq_config(req: GetDlqConfig, call: Call) -> Answer:
 
 
 def _entry(m: Message, rules: Burial) -> Answer:
-    run = deadletters.run_of(m)
+    run = m.run or Run()
     entry: Answer = {
-        "enteredAt": float(run.finished),
-        "reason": run.cause or "unknown",
-        "error": run.error,
-        "attempts": [_attempt(tried) for tried in (*run.tries, deadletters.last_try(m))],
+        "enteredAt": float(graves.ended_at(m)),
+        "reason": graves.cause_of(m),
+        "error": graves.error_of(m),
+        "attempts": [_attempt(tried) for tried in graves.tries_of(m)],
         "retryCount": run.retries,
         "lastRetryAt": float(run.retried) if run.retried else None,
-        "nextRetryAt": _moment(deadletters.next_retry(m, rules)),
-        "expiresAt": _moment(deadletters.expires(m, rules)),
+        "nextRetryAt": _moment(graves.next_retry(m, rules)),
+        "expiresAt": _moment(graves.expires(m, rules)),
     }
     if run.replays:
         entry["replays"] = list(run.replays)
@@ -245,6 +236,7 @@ def _moment(at: int | None) -> float | None:
 
 
 def _stats(q: Queue, now: int) -> Answer:
+    """Return what is to be said of the letters that are still in their place."""
     dead, rules = q.members[State.DEAD], q.settings.burial
     assert isinstance(dead, Tallied), "dead letters are counted by cause"
     letters = dead.values()
@@ -262,21 +254,49 @@ def _stats(q: Queue, now: int) -> Answer:
         "byQueue": {q.name: len(dead)},
         "pendingRetry": pending,
         "expired": expired,
-        "oldestEntry": float(deadletters.run_of(next(iter(letters))).finished),
-        "newestEntry": float(deadletters.run_of(next(reversed(letters))).finished),
+        "oldestEntry": float(graves.ended_at(next(iter(letters)))) if dead else None,
+        "newestEntry": float(graves.ended_at(next(reversed(letters)))) if dead else None,
     }
+
+
+class Moved:
+    """What is counted of the letters that moved to a dead letter queue."""
+
+    def __init__(self) -> None:
+        self.causes: dict[str, int] = {}
+        self.moments: list[int] = []  # the first and the last
+
+    def count(self, m: Message) -> bool:
+        """Count one."""
+        cause, at = graves.cause_of(m), graves.ended_at(m)
+        self.causes[cause] = self.causes.get(cause, 0) + 1
+        self.moments = [min(at, *self.moments), max(at, *self.moments)] if self.moments else [at]
+        return True
+
+    def added_to(self, stats: Answer) -> Answer:
+        """Return figures of both kinds of letters."""
+        total = sum(self.causes.values())
+        reasons, (queue,) = stats["byReason"], stats["byQueue"]
+        both = [at for at in (stats["oldestEntry"], stats["newestEntry"]) if at is not None]
+        moments = sorted([*both, *map(float, self.moments)])
+        return {
+            **stats,
+            "total": stats["total"] + total,
+            "byReason": {**reasons, **{c: reasons[c] + n for c, n in self.causes.items()}},
+            "byQueue": {queue: stats["byQueue"][queue] + total},
+            "oldestEntry": moments[0] if moments else None,
+            "newestEntry": moments[-1] if moments else None,
+        }
 
 
 # -- what was asked for ---------------------------------------------------------------------------
 
 
 def _retry_one(call: Call, queue: str, id: str, dry: bool) -> bool:
-    m = deadletters.letter(call.engine, queue, id)
+    m = graves.find(call.engine, queue, id)
     if m is None:
         return False
-    if dry:
-        return deadletters.may_return(call.engine, m, call.now)
-    return deadletters.retry(call.engine, m, call.now)
+    return (graves.may_return if dry else graves.retry)(call.engine, m, call.now)
 
 
 def _replay(req: RetryDlq, call: Call, queue: str, dry: bool) -> Answer:
@@ -285,13 +305,14 @@ def _replay(req: RetryDlq, call: Call, queue: str, dry: bool) -> Answer:
         raise BadRequest("data needs a jobId: a copy is made of one dead letter")
     data = bytes(req.data) if isinstance(req.data, Raw) else b"\xc0"
     check_data(data)
-    m = deadletters.letter(call.engine, queue, check.job_id(req.job_id))
+    m = graves.find(call.engine, queue, check.job_id(req.job_id))
     if m is None:
         return {"count": 0}
     check_size(data, m.options)
+    body = body_as(m, data)
     if dry:
         return {"count": 1}
-    return {"count": 1, "id": deadletters.replay(call.engine, m, data, call.now).id}
+    return {"count": 1, "id": graves.replay(call.engine, m, body, call.now).id}
 
 
 def _wanted(filter: Any) -> Wanted:

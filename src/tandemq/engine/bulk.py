@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
-from tandemq.engine import control, deadletters, groups, manage
+from tandemq.engine import control, deadletters, graves, groups, manage
 from tandemq.engine.core import Engine
 from tandemq.engine.inspect import SORTED, count
 from tandemq.engine.queue import NO_SETTINGS, Queue
@@ -145,7 +145,7 @@ def retry_dead(engine: Engine, queue: str, wanted: Wanted, *, dry: bool = False)
     """Let dead letters run again, oldest first; ``dry`` only counts those that could."""
 
     def act(m: Message, now: int) -> bool:
-        return deadletters.may_return(engine, m, now) if dry else deadletters.retry(engine, m, now)
+        return graves.may_return(engine, m, now) if dry else graves.retry(engine, m, now)
 
     return _over_dead(engine, queue, wanted, act)
 
@@ -155,7 +155,7 @@ def purge_dead(engine: Engine, queue: str, wanted: Wanted, *, dry: bool = False)
 
     def act(m: Message, now: int) -> bool:
         if not dry:
-            engine.forget(m)
+            graves.forget(engine, m, now)
         return True
 
     return _over_dead(engine, queue, wanted, act)
@@ -163,17 +163,17 @@ def purge_dead(engine: Engine, queue: str, wanted: Wanted, *, dry: bool = False)
 
 def fits(m: Message, wanted: Wanted, q: Queue, now: int) -> bool:
     """Whether a dead letter is one of those wanted."""
-    run, rules = deadletters.run_of(m), q.settings.burial
-    if wanted.cause is not None and (run.cause or "unknown") != wanted.cause:
+    rules = q.settings.burial
+    if wanted.cause is not None and graves.cause_of(m) != wanted.cause:
         return False
-    if wanted.before is not None and run.finished >= wanted.before:
+    if wanted.before is not None and graves.ended_at(m) >= wanted.before:
         return False
-    if wanted.after is not None and run.finished <= wanted.after:
+    if wanted.after is not None and graves.ended_at(m) <= wanted.after:
         return False
     if wanted.retried is not None:
-        return wanted.retried == (deadletters.next_retry(m, rules) is not None)
+        return wanted.retried == (graves.next_retry(m, rules) is not None)
     if wanted.expired is not None:
-        at = deadletters.expires(m, rules)
+        at = graves.expires(m, rules)
         return wanted.expired == (at is not None and at <= now)
     return True
 
@@ -181,18 +181,24 @@ def fits(m: Message, wanted: Wanted, q: Queue, now: int) -> bool:
 def _over_dead(
     engine: Engine, queue: str, wanted: Wanted, do: Callable[[Message, int], bool]
 ) -> Sweep:
-    q, skipped = engine.queues.get(queue), 0
+    q, skipped = engine.queues.get(queue) or Queue(queue), 0
 
     def act(m: Message, now: int) -> bool:
         nonlocal skipped
-        if q is None or m.state is not DEAD or not fits(m, wanted, q, now):
+        if not graves.belongs(m, queue) or not fits(m, wanted, q, now):
             return False
         if skipped < wanted.offset:
             skipped += 1
             return False
         return do(m, now)
 
-    return Sweep(_members(engine, queue, DEAD), act, wanted.limit)
+    return Sweep(over_dead(engine, queue), act, wanted.limit)
+
+
+def over_dead(engine: Engine, queue: str) -> Iterator[Message]:
+    """Yield the dead letters of a queue, those that stayed before those that moved."""
+    yield from _members(engine, queue, DEAD)
+    yield from graves.moved(engine, queue)
 
 
 def _members(engine: Engine, queue: str, state: State) -> Iterator[Message]:

@@ -233,12 +233,17 @@ def replay(engine: Engine, m: Message, body: bytes, now: int) -> Message:
     copy = Message("", m.queue, m.name, body, 0, now, now, m.priority, _unnamed(m.options))
     copy.run = Run(replay_of=m.id)
     publish(engine, copy, now)
+    note_replay(engine, m, copy, now)
+    return copy
+
+
+def note_replay(engine: Engine, m: Message, copy: Message, now: int) -> None:
+    """Let a dead letter name a copy that was made of it."""
     run = run_of(m)
     run.replays = (*run.replays, copy.id)[-TRIES:]
     run.retries += 1
     run.retried = now
     engine.touched(m)
-    return copy
 
 
 def _unnamed(options: Options) -> Options:

@@ -18,7 +18,8 @@ from tandemq.engine.endings import ended
 from tandemq.engine.queue import Queue
 from tandemq.engine.timeline import run_for
 from tandemq.model.broker import ENDLESS, Policy, Reason, dead_letter_queue, options_of
-from tandemq.model.message import Death, Letter, Message, State
+from tandemq.model.errors import QueueFull
+from tandemq.model.message import Death, Letter, Message, Run, State
 
 READY, LEASED, DEAD, GONE = State.READY, State.LEASED, State.DEAD, State.GONE
 
@@ -79,16 +80,50 @@ def move(
     engine.counters.dead_lettered += 1
 
 
-def bring_back(engine: Engine, m: Message, now: int) -> bool:
-    """Send a dead letter back to where it was published; False if it is none that waits."""
-    letter = m.letter
-    if letter is None or letter.death is None or m.state is not READY:
+def may_return(engine: Engine, m: Message) -> bool:
+    """Whether a letter is dead and waits, and there is room where it was published."""
+    from tandemq.engine import overflow  # which builds on this module
+
+    if m.letter is None or m.letter.death is None or m.state is not READY:
         return False
+    q = engine.queues.get(m.letter.death.queue)
+    return q is None or not overflow.full(q)
+
+
+def bring_back(engine: Engine, m: Message, now: int) -> bool:
+    """Send a dead letter back to where it was published; False if it must stay."""
+    if not may_return(engine, m):
+        return False
+    q, letter = _origin(engine, m, now)
+    _begin(engine, q, m, letter, now)
+    engine.shift(m, "cancel", GONE)
+    ended(engine, m, now, well=False, parent_told=False)
+    return True
+
+
+def copy_of(engine: Engine, m: Message, body: bytes, now: int) -> Message:
+    """Publish a copy of a letter that is dead, with another body; the letter stays.
+
+    Raises:
+        QueueFull: there is no room where it was published.
+    """
+    from tandemq.engine import overflow  # which builds on this module
+
+    q, letter = _origin(engine, m, now)
+    if overflow.full(q):
+        raise QueueFull(q.name)
+    return _begin(engine, q, m, letter, now, body, Run(replay_of=m.id))
+
+
+def _origin(engine: Engine, m: Message, now: int) -> tuple[Queue, Letter]:
+    """Return where a letter was published, and as what."""
+    letter = m.letter
+    assert letter is not None, "only letters move"
+    if letter.death is None:
+        return engine.queue(m.queue), Letter(letter.id, letter.headers)
     headers = {k: v for k, v in (letter.headers or {}).items() if not _is_mark(k)}
     q = _grave_of(engine, letter.death.queue, now, Policy(created=now))
-    _begin(engine, q, m, Letter(letter.id, headers or None), now)
-    engine.shift(m, "cancel", GONE)
-    return True
+    return q, Letter(letter.id, headers or None)
 
 
 def letters(engine: Engine, queue: str) -> Iterator[Message]:
@@ -104,6 +139,11 @@ def letters(engine: Engine, queue: str) -> Iterator[Message]:
 def first(engine: Engine, queue: str, count: int) -> list[Message]:
     """Return the oldest dead letters of a queue that wait in another one."""
     return list(islice(letters(engine, queue), count))
+
+
+def cause_of(death: Death) -> str:
+    """Return why, as the job queue's wire names it."""
+    return _CAUSES.get(Reason(death.reason), "unknown")
 
 
 def _policy_of(engine: Engine, m: Message) -> Policy | None:
@@ -152,15 +192,25 @@ def _grave_of(engine: Engine, name: str, now: int, policy: Policy | None = None)
     return q
 
 
-def _begin(engine: Engine, q: Queue, m: Message, letter: Letter, now: int) -> None:
+def _begin(
+    engine: Engine,
+    q: Queue,
+    m: Message,
+    letter: Letter,
+    now: int,
+    body: bytes | None = None,
+    run: Run | None = None,
+) -> Message:
     from tandemq.engine import overflow  # which builds on this module
 
     policy = q.settings.broker
     if policy is not None and overflow.full(q):
         overflow.drop_oldest(engine, q, now)
-    successor = publish.draft(q.name, m.name, m.body, now, m.priority, id=engine.new_id(now))
-    successor.letter = letter
+    body = m.body if body is None else body
+    successor = publish.draft(q.name, m.name, body, now, m.priority, id=engine.new_id(now))
+    successor.letter, successor.run = letter, run
     if policy is not None:
         successor.options = options_of(policy)
     publish.begin(engine, q, successor, READY, now)
     engine.match(q, now)
+    return successor
