@@ -158,7 +158,9 @@ def _workers(call: Call, page: Page) -> dict[str, Any]:
 def _line(q: Queue) -> dict[str, Any]:
     states = states_of(q)
     ready = len(q.ready)
+    out = {"waiting-children": states["waiting-children"]} if q.fans_out else {}  # copies of them
     return {
+        **out,
         "name": q.name,
         "waiting": ready - q.prioritized,
         "prioritized": q.prioritized,

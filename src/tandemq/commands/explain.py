@@ -25,6 +25,9 @@ TEXTS: Final = {
     "dependencies": "It waits for the completion of {first}; of so many in all: {count}.",
     "stuck": "Of these, {first} failed or was removed, and will not complete by itself; like it: "
     "{count} in all. Retry it, or release the job with RemoveChildDependency.",
+    "copies": "Each subscriber has a copy of it. So many have acknowledged theirs: {acknowledged}; "
+    "so many have not yet: {count}, of which {waiting} wait for a place in a full window. Waited "
+    "for: {names}.",
     "no-children": "It waits for children that nobody has added yet.",
     "follows": "It waits for the end of {first}, which holds its unique key {key}.",
     "back-off": "It failed {attempts} of {maxAttempts} times and is tried again {in}.",
@@ -43,6 +46,10 @@ TEXTS: Final = {
     "no-worker": "Nobody waits for a job of the queue {queue}, and no worker is registered for it.",
     "no-pull": "Nobody waits for a job of the queue {queue}. Registered workers: {workers}; "
     "running jobs: {active}. Either all hands are full, or nobody pulls.",
+    "no-subscriber": "The queue {queue} fans out to its subscribers, and nobody is subscribed.",
+    "no-window": "Every subscriber of the queue {queue} holds as many unanswered messages as it "
+    "may, or does not read. Subscribers: {count}; unanswered: {held}; of them do not read: "
+    "{stalled}. They are: {names}.",
     "other-groups": "Those who wait take jobs of other groups only; so many wait: {pulls}.",
     "ttl": "It expires {in}, unless it has begun by then.",
     "unique-key": "The unique key {key} is held by {owner}.",
@@ -103,6 +110,7 @@ def _text(reason: Reason, now: int) -> str:
         "in": "never" if until is None else f"in {_span(until - now)}",
         "ago": "some time ago" if not past else f"{_span(now - past)} ago",
         "why": _word(facts.get("error") or facts.get("cause")),
+        "names": ", ".join(map(_word, facts.get("subscribers", ()))),
         "first": _word(reason.jobs[0][0] if reason.jobs else None),
     }
     if reason.code == "active":
@@ -124,6 +132,8 @@ def _word(value: Any) -> str:
 
 
 def _holder(facts: dict[str, Any]) -> str:
+    if "subscriber" in facts:
+        return f"the subscriber {_word(facts['subscriber'])}"
     if facts["connection"] is None:
         return "somebody, whatever becomes of the connection"
     workers = ", ".join(map(_word, facts["workers"]))

@@ -14,9 +14,11 @@ from msgspec import UNSET, Struct
 
 from tandemq.engine import admission, deadletters
 from tandemq.engine.core import Engine
+from tandemq.engine.fanout import Fanout
 from tandemq.engine.lane import NO_GROUP, NO_RULE, Lane, Terms
 from tandemq.engine.queue import Queue
 from tandemq.engine.timers import FAR
+from tandemq.model.broker import Mode
 from tandemq.model.message import Message, Run, State
 from tandemq.model.policy import (
     deadline,
@@ -119,15 +121,26 @@ def _active(engine: Engine, q: Queue, m: Message) -> Reason:
         "renewals": lease.renewals,
         "connection": lease.conn,
         "workers": [w.id for w in islice(engine.workers.of(lease.conn), NAMED)],
+        **_subscriber(q, m),
     }
     return Reason("active", blocks=False, until=deadline(m, q.settings.stall), facts=facts)
+
+
+def _subscriber(q: Queue, m: Message) -> dict[str, str]:
+    """Name the subscriber that holds a message, if it is one."""
+    if m.lease is None or not m.lease.delivered:
+        return {}
+    conn = m.lease.conn
+    return {"subscriber": sub.name for sub in q.subscriptions if sub.conn == conn}
 
 
 # -- what concerns this message alone --------------------------------------------------------------
 
 
 def _own(engine: Engine, m: Message, now: int) -> Iterator[Reason]:
-    if m.state is PARKED:
+    if m.seq in engine.fanouts:
+        yield _out(engine.fanouts[m.seq])
+    elif m.state is PARKED:
         yield from _waits(engine, m, now)
     elif m.state is DELAYED and _backs_off(m):
         tried = _run(m).tries[-1]
@@ -135,6 +148,20 @@ def _own(engine: Engine, m: Message, now: int) -> Iterator[Reason]:
         yield Reason("back-off", until=m.due, facts={**facts, "error": tried.error})
     elif m.state is DELAYED:
         yield Reason("delayed", until=m.due)
+
+
+def _out(fanout: Fanout) -> Reason:
+    """Tell who has a copy and has not answered, those first whom it has reached."""
+    copies = sorted(fanout.copies.values(), key=lambda copy: not copy.out)
+    facts = {
+        "count": len(copies),
+        "waiting": sum(not copy.out for copy in copies),
+        "acknowledged": fanout.acked,
+        "failed": fanout.failed[:NAMED],
+        "subscribers": [copy.sub.name for copy in copies[:NAMED]],
+    }
+    until = min((copy.until for copy in copies if copy.out), default=None)
+    return Reason("copies", until=until, facts=facts)
 
 
 def _backs_off(m: Message) -> bool:
@@ -248,12 +275,39 @@ def _place(q: Queue, m: Message) -> Reason:
 
 def _demand(engine: Engine, q: Queue, m: Message, now: int) -> Iterator[Reason]:
     facts: dict[str, Any] = {"queue": q.name, "active": len(q.members[LEASED])}
-    if not q.ring:
+    if q.subscriptions and (q.fans_out or not any(c.willing for c in q.ring)):
+        yield from _no_window(q, facts)
+    elif q.fans_out:
+        yield Reason("no-subscriber", facts=facts)
+    elif not q.ring:
         workers = engine.workers.on(q.name, now)
         facts |= {"workers": len(workers)}
         yield Reason("no-pull" if workers else "no-worker", facts=facts)
     elif not any(_takes(terms, m.options.group) for terms in q.ring.terms):
         yield Reason("other-groups", facts={**facts, "pulls": len(q.ring)})
+
+
+def _no_window(q: Queue, facts: dict[str, Any]) -> Iterator[Reason]:
+    """Tell that every subscriber holds as much as it may, or does not read; who fans out waits
+    for neither, unless nobody reads and nothing need be acknowledged.
+    """
+    policy = q.settings.broker
+    subs = list(islice(q.subscriptions, LOOK))
+    stalled = [sub for sub in subs if sub.stalled]
+    if q.fans_out and (
+        len(stalled) < len(subs) or (policy is not None and policy.mode is Mode.FAN_OUT_WITH_ACK)
+    ):
+        return
+    yield Reason(
+        "no-window",
+        facts={
+            **facts,
+            "count": len(q.subscriptions),
+            "held": sum(sub.held for sub in subs),
+            "stalled": len(stalled),
+            "subscribers": [sub.name for sub in subs[:NAMED]],
+        },
+    )
 
 
 def _takes(terms: Terms | None, group: str | None) -> bool:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import msgspec
 
-from tandemq.engine import deadletters, flows, repeats
+from tandemq.engine import deadletters, dlq, flows, repeats
 from tandemq.engine.core import Engine
 from tandemq.engine.endings import ended
 from tandemq.engine.settle import check_token
 from tandemq.engine.timeline import end_run, run_for
+from tandemq.model.broker import Reason
 from tandemq.model.message import WAITING, Message, State, Step
 
 PARKED, DELAYED, READY, LEASED, DONE, DEAD, GONE = (
@@ -48,6 +49,8 @@ def remove(engine: Engine, m: Message, now: int) -> None:
 def discard(engine: Engine, m: Message, token: str | None, now: int) -> bool:
     """Make a live message a dead letter without a cause; False where it has ended.
 
+    A letter of a broker's queue ends as its queue has it: it moves, or is dropped.
+
     Raises:
         TokenRequired, WrongToken
     """
@@ -57,6 +60,9 @@ def discard(engine: Engine, m: Message, token: str | None, now: int) -> bool:
     run = run_for(m)
     if m.state is LEASED:
         end_run(run)
+    if m.letter is not None and engine.queues[m.queue].settings.broker is not None:
+        dlq.end(engine, m, now, Reason.HANDLER_EXCEPTION, "discarded")
+        return True
     run.error, run.cause, run.finished = None, "unknown", now
     engine.shift(m, "discard", DEAD)
     ended(engine, m, now, well=False, parent_told=False)

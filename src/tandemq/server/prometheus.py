@@ -174,6 +174,8 @@ class Families(Collector):
         for name in ("retried", "expired", "stalled", "interrupted"):
             count = getattr(counters, name)
             yield _counter(f"tandemq_jobs_{name}", f"Jobs {name} since the start.", count)
+        out = len(self._engine.fanouts)
+        yield _gauge("tandemq_messages_fanned_out", "Messages whose copies are out.", out)
         yield _gauge("tandemq_event_observers", "Who is told of events.", len(observers))
         deliveries = observers.deliveries
         waiting = deliveries.waiting
