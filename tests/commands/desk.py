@@ -22,6 +22,7 @@ from tandemq.engine.ids import Uuid7
 from tandemq.model.body import holds_wide_integer
 from tandemq.model.broker import Policy
 from tandemq.model.errors import BadCredentials, BadPassword, TandemqError
+from tandemq.model.outcome import Deliver
 from tandemq.model.permission import Operation
 from tandemq.wires.bunqueue import session
 from tandemq.wires.bunqueue.session import Refusal, Session
@@ -192,6 +193,7 @@ class Desk:
     def told(self) -> Iterator[tuple[int, Answer]]:
         """What was said since the last look to those whose answers came later."""
         for effect in self.engine.take().effects:
+            assert not isinstance(effect, Deliver), "only jobs are asked for here"
             yield effect.conn, shown(self._session.late(effect)[0][4:])
 
     def later(self, ms: int) -> None:

@@ -130,8 +130,8 @@ def _subscriber(q: Queue, m: Message) -> dict[str, str]:
     """Name the subscriber that holds a message, if it is one."""
     if m.lease is None or not m.lease.delivered:
         return {}
-    conn = m.lease.conn
-    return {"subscriber": sub.name for sub in q.subscriptions if sub.conn == conn}
+    holder = next((sub for sub in q.subscriptions if sub.conn == m.lease.conn), None)
+    return {} if holder is None else {"subscriber": holder.name}
 
 
 # -- what concerns this message alone --------------------------------------------------------------
