@@ -111,7 +111,7 @@ def adopt(engine: Engine, q: Queue, before: Settings) -> None:
     if q.fans_out:
         _turn_away(engine, q)
     arm(engine, q)
-    if q.ring:
+    if q.ring or q.name in engine.blocked:
         ring_at(engine, q, 0)  # it may have opened
 
 

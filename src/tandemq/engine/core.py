@@ -107,7 +107,7 @@ class Engine(Outbox):
 
     def tidy(self, q: Queue) -> None:
         """Forget a queue that holds nothing, so that made-up names do not fill the memory."""
-        if q.blank:
+        if q.blank and q.name not in self.blocked:
             self.queues.pop(q.name, None)
 
     def compact(self) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tandemq.engine import admission, groups
+from tandemq.engine import admission, groups, overflow
 from tandemq.engine.admission import NEVER, Alarm, Bucket
 from tandemq.engine.control import configure
 from tandemq.engine.core import Engine
@@ -95,6 +95,8 @@ def rang(engine: Engine, alarm: Alarm, now: int) -> None:
     if rate is not None and rate.ends is not None and rate.ends <= now:
         configure(engine, q, rate=None)
     engine.match(q, now)
+    if alarm.queue in engine.blocked:
+        overflow.let_in(engine, q, now)  # the queue may have no bound any more
     admission.arm(engine, q)
     engine.tidy(q)
 
