@@ -12,12 +12,15 @@ from tandemq.commands.call import LATER, Call
 from tandemq.commands.queues import CreateQueue, DeleteQueue, ListQueues, QueueInfo
 from tandemq.commands.table import BY_REQUEST
 from tandemq.engine import consume
-from tandemq.model.broker import Policy
+from tandemq.model.broker import Mode, Policy
 from tandemq.model.crossing import name_of
 from tandemq.model.errors import TandemqError
 from tandemq.model.outcome import Deliver
 
 NORMAL = 1
+SUBSCRIBER, OTHER, WORKER = 1, 2, 3  # connections
+FAN_OUT = {"mode": Mode.FAN_OUT_WITH_ACK}
+FANS = [FAN_OUT, {"mode": Mode.FAN_OUT_WITHOUT_ACK}]
 
 
 class Market(Desk):
@@ -102,8 +105,23 @@ class Market(Desk):
     def told(self) -> Iterator[tuple[int, Answer]]:
         yield from self.look().answers
 
+    def pulled(self, queue: str = "q", **options: Any) -> tuple[Answer, str]:
+        """What a worker gets of a queue, and its token."""
+        answer = self.pull(queue, conn=WORKER, **options)
+        return answer["job"], answer["token"]
+
+    def waiting(self, queue: str = "q") -> list[str]:
+        """The ids of letters and the names of jobs that are ready, in order."""
+        q = self.engine.queues.get(queue)
+        return [m.letter.id if m.letter else m.name for m in q.ready] if q else []
+
+    def letter(self, payload: bytes = b'{"a":1}', queue: str = "q") -> str:
+        """Publish a letter; the id under which workers know it."""
+        self.publish("m1", queue, payload)
+        return str(next(reversed(self.engine.messages)))
+
     def delivered(self) -> list[tuple[int, str]]:
         return [(conn, name) for conn, name, _ in self.look().deliveries]
 
 
-__all__ = ["LATER", "Market"]
+__all__ = ["FANS", "FAN_OUT", "LATER", "OTHER", "SUBSCRIBER", "WORKER", "Market"]

@@ -152,3 +152,24 @@ def test_the_clock_may_be_set_while_somebody_waits(office: Office) -> None:
 
 def test_levels_are_named_by_their_per_cent() -> None:
     assert [int(level) for level in Level] == [0, 80, 90, 95]
+
+
+def test_who_comes_when_memory_is_free_again_waits_behind_those_who_waited(
+    office: Office,
+) -> None:
+    fill(office, 91_000)
+    publish(office, "a")
+    fill(office, 10_000)
+    assert office.engine.pressure.level is Level.HELD, "until they are in"
+    assert publish(office, "b") is None
+    assert pass_ms(office, 0) == [("r-a", "a"), ("r-b", "b")]
+    assert office.waiting() == ["a", "b"]
+    assert office.engine.pressure.level is Level.CALM
+    assert publish(office, "c") == "c"
+
+
+def test_a_level_that_rises_is_there_at_once_whoever_waits(office: Office) -> None:
+    fill(office, 91_000)
+    publish(office, "a")
+    fill(office, 96_000)
+    assert office.engine.pressure.level is Level.FULL

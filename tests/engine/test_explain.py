@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.engine.making import NOW, hold, make_engine, put, token_of, wait
+from tests.engine.office import FAN_OUT, HAND_OVER, A, B, C, D, Office
 
 from tandemq.engine import (
     consume,
@@ -476,3 +477,81 @@ def test_asking_changes_nothing(make: Callable[[Engine], Message]) -> None:
     assert engine.quiet
     assert (m.gen, m.state, len(q.ready), q.counts, len(engine.timers), len(q.ring)) == before
     assert m.state is not State.GONE
+
+
+# -- subscribers -----------------------------------------------------------------------------------
+
+
+def test_who_subscribes_and_holds_a_message_is_named() -> None:
+    office = Office()
+    office.make()
+    office.subscribe(A)
+    office.post("m1")
+    (m,) = office.engine.messages.values()
+    assert first(office.engine, m, office.now).facts["subscriber"] == "peer 1"
+
+
+@pytest.mark.parametrize("stalled", [False, True])
+def test_full_windows_and_those_who_do_not_read_hold_a_message_up(stalled: bool) -> None:
+    office = Office()
+    office.make()
+    office.subscribe(A, B, window=1)
+    if stalled:
+        office.stall(A)
+        office.stall(B)
+    office.post("a", "b", "c")
+    m = list(office.engine.messages.values())[-1]
+    found = named(office.engine, m, "no-window", office.now)
+    assert (found.facts["count"], found.facts["subscribers"]) == (2, ["peer 1", "peer 2"])
+    held = 0 if stalled else 2
+    assert (found.facts["held"], found.facts["stalled"]) == (held, 2 - held)
+    office.unsubscribe(A)
+    office.stall(B, stalled=False)
+    office.subscribe(C)
+    assert "no-window" not in codes(office.engine, m, office.now)
+
+
+def test_copies_that_are_out_are_told_of() -> None:
+    office = Office()
+    office.make(max_attempts=1, **FAN_OUT)
+    office.subscribe(A, B, C, window=1)
+    office.subscribe(D)
+    office.post("first")
+    office.ack(A, "first")
+    office.post("second")
+    _, m = office.engine.messages.values()
+    office.ack(D, "second")
+    found = first(office.engine, m, office.now)
+    assert (found.code, found.until) == ("copies", office.now + 30_000)
+    assert found.facts == {
+        "count": 3,
+        "waiting": 2,
+        "acknowledged": 1,
+        "failed": [],
+        "subscribers": ["peer 1", "peer 2", "peer 3"],
+    }
+
+
+def test_a_fan_out_without_subscribers_waits_for_some() -> None:
+    office = Office()
+    office.make(**FAN_OUT)
+    office.post("m1")
+    (m,) = office.engine.messages.values()
+    assert first(office.engine, m, office.now).code == "no-subscriber"
+
+
+@pytest.mark.parametrize(("policy", "code"), [(HAND_OVER, "no-window"), (FAN_OUT, "paused")])
+def test_who_does_not_read_holds_up_only_what_needs_no_answer(
+    policy: dict[str, Any], code: str
+) -> None:
+    office = Office()
+    office.make(**policy)
+    office.subscribe(A)
+    office.stall(A)
+    if code == "paused":
+        control.pause(office.engine, "q")
+    office.post("m1")
+    (m,) = office.engine.messages.values()
+    found = codes(office.engine, m, office.now)
+    assert found[0] == code
+    assert ("no-window" in found) is (code == "no-window")

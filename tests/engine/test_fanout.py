@@ -217,6 +217,19 @@ def test_time_to_live_does_not_cut_what_is_out_and_ends_its_repetitions(office: 
     assert dead.letter.headers["x-death-reason"] == "MessageExpired"
 
 
+@pytest.mark.parametrize("step", [-60_000, 60_000])
+def test_a_copy_that_waits_for_a_place_has_no_span(office: Office, step: int) -> None:
+    office.subscribe(A, window=1)
+    office.post("m1", "m2")
+    assert office.told() == [(A, "m1")]
+    office.now += step
+    clock.shift_spans(office.engine, step)
+    assert office.later(29) == []
+    assert office.later(1) == [(A, "m1")]
+    office.ack(A, "m1")
+    assert office.told() == [(A, "m2")]
+
+
 def test_the_wait_for_an_answer_keeps_its_span_when_the_clock_is_set(office: Office) -> None:
     office.subscribe(A)
     office.post("f1")

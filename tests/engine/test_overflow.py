@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.engine.making import put
+from tests.engine.making import hold, put
 from tests.engine.office import BLOCK, BURY, NEWEST, PRIORITY, REDIRECT, A, B, C, Office
 
-from tandemq.engine import clock, overflow, publish
+from tandemq.engine import clock, control, facts, manage, overflow, publish, recovery
 from tandemq.engine.overflow import Blocked
-from tandemq.model.errors import QueueFull
+from tandemq.model.errors import MustWait, QueueFull
 from tandemq.model.outcome import Late
 
 
@@ -205,3 +205,76 @@ def test_waits_keep_their_span_when_the_clock_is_set() -> None:
     office.now += 60_000
     clock.tick(office.engine, office.now)
     assert late(office) == []
+
+
+# -- room that comes about, and who may have it ----------------------------------------------------
+
+
+def test_room_that_a_worker_makes_is_room_too() -> None:
+    office = office_of(**BLOCK)
+    office.post("a", "b")
+    block(office, A, "c")
+    hold(office.engine, span=None)
+    clock.tick(office.engine, office.now)
+    assert late(office) == [(A, "c", "c")]
+
+
+def test_a_delayed_job_that_is_cancelled_makes_room() -> None:
+    office = office_of(**BLOCK)
+    office.post("a")
+    job = put(office.engine, "later", delay=60_000)
+    block(office, A, "c")
+    manage.cancel(office.engine, job, office.now)
+    clock.tick(office.engine, office.now)
+    assert late(office) == [(A, "c", "c")]
+
+
+def test_nobody_overtakes_those_who_wait() -> None:
+    office = office_of(**BLOCK)
+    office.post("a", "b")
+    block(office, A, "c")
+    hold(office.engine, span=None)
+    assert overflow.crowded(office.engine, office.engine.queues["q"])
+    assert office.post("d") == ["BLOCKED"]
+    with pytest.raises(MustWait):
+        put(office.engine, "e")
+
+
+def test_a_queue_that_has_no_bound_any_more_takes_all_who_wait() -> None:
+    office = office_of(**BLOCK)
+    office.post("a", "b")
+    block(office, A, "c")
+    block(office, B, "d")
+    control.configure(office.engine, office.engine.queues["q"], broker=None)
+    clock.tick(office.engine, office.now)
+    assert late(office) == [(A, "c", "c"), (B, "d", "d")]
+
+
+def test_a_queue_is_not_forgotten_while_somebody_waits_for_room_in_it() -> None:
+    office = office_of(**BLOCK)
+    office.post("a", "b")
+    block(office, A, "c")
+    facts.restore(office.engine, "queue/q", None, office.now)
+    recovery.roll_back(office.engine, list(office.engine.messages.values()), [], office.now)
+    clock.tick(office.engine, office.now)
+    assert late(office) == [(A, "c", "c")]
+
+
+def test_who_waits_for_several_queues_waits_for_the_one_that_is_full() -> None:
+    office = office_of(**BLOCK)
+    office.make("p", max_size=1, **BLOCK)
+    office.post("a", "b")
+    office.post("p1", queue="p")
+
+    def accept(now: int) -> str:
+        publish.check_space(office.engine, {"q": 1, "p": 1})
+        return "both"
+
+    b = Blocked("q", A, "r", accept, office.now + 8_000)
+    assert overflow.enter(office.engine, b, office.now) is None
+    hold(office.engine, span=None)
+    clock.tick(office.engine, office.now)
+    assert list(office.engine.blocked) == ["p"]
+    hold(office.engine, queue="p", span=None)
+    clock.tick(office.engine, office.now)
+    assert late(office) == [(A, "r", "both")]

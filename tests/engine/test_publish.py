@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.engine.making import NOW, answers, hold, make_engine, put, ready, token_of, wait, where
+from tests.engine.office import Office
 
-from tandemq.engine import control, publish, settle
+from tandemq.engine import control, post, publish, settle
+from tandemq.model.broker import Overflow, Policy
+from tandemq.model.errors import MustWait, QueueFull
 from tandemq.model.message import DEFAULTS, Options, State
 
 READY, DELAYED, DONE, GONE = State.READY, State.DELAYED, State.DONE, State.GONE
@@ -195,3 +198,58 @@ def test_plain_messages_are_what_drafts_that_ask_for_nothing_become(
         said = [(event.type, event.id) for event in outcome.events]
         found.append((ids, outcome.changed, said, where(engine), engine.counters, outcome.effects))
     assert found[0] == found[1]
+
+
+# -- queues that are bounded -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("overflow", Overflow)
+def test_a_batch_that_does_not_fit_is_refused_as_a_whole(overflow: Overflow) -> None:
+    office = Office()
+    office.make(max_size=3, overflow=overflow)
+    office.post("a")
+    refusal = MustWait if overflow is Overflow.BLOCK_PUBLISHER else QueueFull
+    with pytest.raises(refusal):
+        publish.publish_all(office.engine, "q", drafts("x", "y", "z"), NOW)
+    with pytest.raises(refusal):
+        publish.publish_plain(office.engine, "q", [("x", b""), ("y", b""), ("z", b"")], NOW)
+    assert office.waiting() == ["a"]
+
+
+def test_a_batch_that_never_fits_does_not_wait() -> None:
+    office = Office()
+    office.make(max_size=2, overflow=Overflow.BLOCK_PUBLISHER)
+    with pytest.raises(QueueFull) as refused:
+        publish.publish_all(office.engine, "q", drafts("x", "y", "z"), NOW)
+    assert type(refused.value) is QueueFull
+
+
+def test_names_for_what_is_there_take_no_room() -> None:
+    office = Office()
+    office.make(max_size=1)
+    put(office.engine, "x")
+    publish.publish_all(office.engine, "q", drafts("x", "x"), NOW)
+    assert office.waiting() == ["x"]
+    with pytest.raises(QueueFull):
+        publish.publish_all(office.engine, "q", drafts("x", "y"), NOW)
+
+
+def test_a_draft_may_be_let_in_whatever_is_full() -> None:
+    office = Office()
+    office.make(max_size=1)
+    put(office.engine, "x")
+    (m,) = drafts("y")
+    publish.publish(office.engine, m, NOW, room=False)
+    assert office.waiting() == ["x", "y"]
+
+
+def test_space_is_looked_at_in_all_queues_before_one_is_decided() -> None:
+    office = Office()
+    office.make("full", max_size=1)
+    put(office.engine, "x", queue="full")
+    post.found(office.engine, "open", NOW, Policy())
+    with pytest.raises(QueueFull):
+        publish.check_space(office.engine, {"open": 1, "full": 1})
+    assert office.engine.queues["open"].settings.broker is not None
+    publish.check_space(office.engine, {"open": 0})
+    assert office.engine.queues["open"].settings.broker is None

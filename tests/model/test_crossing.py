@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandemq.model.crossing import Uncarriable, name_of, payload_of, to_json, to_msgpack
+from tandemq.model.crossing import (
+    Uncarriable,
+    body_for,
+    data_of,
+    name_of,
+    payload_of,
+    to_json,
+    to_msgpack,
+)
 from tandemq.model.message import Letter, Message
 
 pack, unpack = msgspec.msgpack.encode, msgspec.msgpack.decode
@@ -97,3 +105,28 @@ def test_a_job_is_known_by_its_id_and_a_letter_by_its_publishers() -> None:
     assert (name_of(m), payload_of(m)) == ("id", b"1")
     m.letter, m.body = Letter("mine"), b"{}"
     assert (name_of(m), payload_of(m)) == ("mine", b"{}")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b"[1e999, 7]", [math.inf, 7]),
+        (b"-1e999", -math.inf),
+        (b'{"a": 1e999, "b": 5000000000}', {"a": math.inf, "b": 5e9}),
+        (b"[1e999, 1" + b"0" * 5_000 + b"]", [math.inf, math.inf]),
+    ],
+)
+def test_a_number_beyond_all_doubles_is_infinite_as_it_is_to_javascript(
+    text: bytes, value: Any
+) -> None:
+    assert unpack(to_msgpack(text)) == value
+
+
+def test_the_data_of_a_letter_is_messagepack_and_its_body_json() -> None:
+    m = Message("id", "q", "n", b"\x91\x01", 1, 0, 0)
+    assert (data_of(m), body_for(m, b"\x02")) == (b"\x91\x01", b"\x02")
+    m.letter, m.body = Letter("mine"), b"[1]"
+    assert (data_of(m), body_for(m, b"\x02")) == (b"\x91\x01", b"2")
+    assert body_for(m, b"\xc0") == b""
+    with pytest.raises(Uncarriable, match="binary data"):
+        body_for(m, b"\xc4\x01x")

@@ -15,5 +15,5 @@ def test_an_outcome_tells_what_changed_and_what_must_be_said() -> None:
 def test_a_reply_names_the_connection_and_repeats_what_was_asked() -> None:
     asked = object()
     reply = Reply(7, asked, [])
-    assert (reply.conn, reply.messages) == (7, [])
+    assert (reply.conn, reply.messages, reply.refused) == (7, [], None)
     assert reply.req is asked

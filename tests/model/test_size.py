@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandemq.model.message import Links, Message, Options, Repeat, Run, State, Step
+from tandemq.model.message import Letter, Links, Message, Options, Repeat, Run, State, Step
 from tandemq.model.size import MESSAGE, message_bytes, short_options, text_bytes, texts_bytes
 from tandemq.wires.bunqueue import codec, shapes
 
@@ -45,6 +45,14 @@ MESSAGES = st.builds(
 )  # fmt: skip
 
 
+JSON = st.builds(
+    lambda item, n: b"[" + b",".join([item] * n) + b"]",
+    st.sampled_from([b"0.5", b"1e5", b"5000000000", b'""', b"null", '"é"'.encode()]),
+    st.integers(0, 3_000),
+)
+HEADERS = st.none() | st.dictionaries(TEXTS, TEXTS, max_size=20)
+
+
 @given(TEXTS)
 def test_a_text_is_as_long_as_it_is_written(text: str) -> None:
     assert text_bytes(text) <= len(codec.text(text)) <= texts_bytes([text])
@@ -63,3 +71,11 @@ def test_what_surely_is_short_adds_little_to_a_body(m: Message) -> None:
     if short_options(m):
         names = text_bytes(m.queue) + text_bytes(m.name)
         assert message_bytes(m) <= len(m.body) + names + 10 * MESSAGE
+
+
+@given(MESSAGES, JSON | st.just(b""), TEXTS, HEADERS)
+def test_a_letter_is_counted_with_its_headers_and_as_what_it_is_shown(
+    m: Message, body: bytes, id: str, headers: dict[str, str] | None
+) -> None:
+    m.body, m.letter = body, Letter(id, headers)
+    assert len(shapes.job_read(m)) <= message_bytes(m)

@@ -116,7 +116,13 @@ def adopt(engine: Engine, q: Queue, before: Settings) -> None:
 
 
 def _turn_away(engine: Engine, q: Queue) -> None:
-    """Tell those who wait for a message of their own that everybody gets every message here."""
+    """Tell those who wait for a message of their own that everybody gets every message here.
+
+    Whoever is subscribed stands in the ring, so that what comes is looked at.
+    """
+    for sub in q.subscriptions:
+        if sub not in q.ring:
+            q.ring.add(sub)
     for c in [c for c in q.ring if not isinstance(c, Subscription)]:
         engine.answer(c, [], to_be_subscribed(q.name))
 

@@ -72,9 +72,10 @@ def shift_spans(engine: Engine, step: int) -> None:
 def _shift_broker(engine: Engine, step: int) -> None:
     for out in engine.fanouts.values():
         for copy in out.copies.values():
-            copy.until += step
-            copy.gen += 1
-            engine.timers.set(copy, copy.until)
+            if copy.out:  # what waits for a place has no deadline
+                copy.until += step
+                copy.gen += 1
+                engine.timers.set(copy, copy.until)
     for b in chain(engine.pressure.held, *engine.blocked.values()):
         b.until += step
         b.gen += 1

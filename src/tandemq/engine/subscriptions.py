@@ -160,7 +160,8 @@ def stall(engine: Engine, conn: int, now: int, *, stalled: bool) -> None:
         sub.stalled = stalled
         q = engine.queues[sub.queue]
         if stalled:
-            q.ring.pop(sub, None)
+            if not q.fans_out:  # there it has its copies when it reads again
+                q.ring.pop(sub, None)
         else:
             fanout.catch_up(engine, sub, now)
             _take_part(q, sub)
