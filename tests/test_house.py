@@ -22,7 +22,7 @@ LINES_OF_THE_MEDIAN = 8
 
 # Folders of tests that follow a promise instead of a module.
 ACROSS = {
-    "contract", "corpus", "crash", "histories", "hostile", "interop", "pains", "soak", "support",
+    "broker", "contract", "corpus", "crash", "histories", "hostile", "interop", "pains", "soak", "support",
 }  # fmt: skip
 # The floors whose modules each have a test module of their own.
 MIRRORED = ("model", "engine", "wires")

@@ -28,6 +28,7 @@ from tandemq.server.guard import (
     ADDRESSES,
     FAILURES,
     FAILURES_SPAN,
+    Arrivals,
     Failures,
     Tokens,
     Window,
@@ -221,6 +222,32 @@ def test_addresses_that_fail_once_do_not_fill_the_memory() -> None:
 )
 def test_an_address_stands_for_all_that_its_owner_has(peer: Any, origin: str) -> None:
     assert origin_of(peer) == origin
+
+
+# -- new connections -------------------------------------------------------------------------------
+
+
+def test_an_address_may_connect_so_often_in_any_minute() -> None:
+    arrivals = Arrivals(3)
+    assert [arrivals.admit("a", now) for now in (0, 1, 2, 3, 59_999)] == [True] * 3 + [False] * 2
+    assert arrivals.admit("b", 4)
+    assert arrivals.admit("a", 60_000)
+    assert not arrivals.admit("a", 60_000)
+    assert arrivals.admit("a", 60_001)
+
+
+def test_without_a_limit_an_address_may_connect_as_often_as_it_likes() -> None:
+    arrivals = Arrivals(0)
+    assert all(arrivals.admit("a", 0) for _ in range(10_000))
+
+
+def test_addresses_that_come_once_do_not_fill_the_memory() -> None:
+    arrivals = Arrivals(1)
+    for i in range(2 * ADDRESSES):
+        arrivals.admit("stubborn", 0)
+        assert arrivals.admit(f"a{i}", 0)
+    assert len(arrivals._windows) == ADDRESSES
+    assert not arrivals.admit("stubborn", 0)
 
 
 def test_connections_leave_some_descriptors_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ EXACT = [
     (e.NotLeased("j"), "Job not found or not in processing state: j"),
     (e.TokenRequired("j"), "Lock token required for job j"),
     (e.WrongToken("j"), "Invalid or expired lock token for job j"),
+    (e.ShuttingDown(), "Server is shutting down; try again later"),
     (e.GroupFull("g", 5), "Group g has reached its maximum size of 5"),
     (e.QueueFull("q"), "Queue q is full"),
     (e.MustWait("q"), "Queue q is full"),
@@ -84,6 +85,7 @@ EXACT_ON_VIBEMQ = [
     (e.QueueFull("q"), "QUEUE_FULL", "Queue 'q' is full."),
     (e.MustWait("q"), "QUEUE_FULL", "Queue 'q' is full."),
     (e.MemoryFull(), "QUEUE_FULL", "Server memory is full: try again later."),
+    (e.ShuttingDown(), "SERVER_SHUTTING_DOWN", "Server is shutting down: try again later."),
     (e.GroupFull("g", 5), "QUEUE_FULL", "Group g is full (5)."),
     (e.TooLarge("The answer is too large."), "SERVER_ERROR", None),
     (

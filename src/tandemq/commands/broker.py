@@ -6,7 +6,7 @@ from tandemq.commands.call import LATER, SILENCE, Call, Later, Silence
 from tandemq.commands.table import BROKER, BrokerRequest, Permission, command
 from tandemq.engine import entrance, overflow, post, subscriptions
 from tandemq.model.broker import WINDOW
-from tandemq.model.errors import MustWait
+from tandemq.model.errors import MustWait, ShuttingDown
 from tandemq.model.message import Letter
 
 
@@ -47,8 +47,14 @@ class Nack(BrokerRequest, tag="Nack"):
 
 @command(Permission.PUBLISH, last=True, table=BROKER)
 def publish(req: Publish, call: Call) -> Later | None:
-    """Put a message into a queue; the answer waits until it is kept, and until there is room."""
+    """Put a message into a queue; the answer waits until it is kept, and until there is room.
+
+    Raises:
+        NotFound, QueueFull, MemoryFull, ShuttingDown
+    """
     engine = call.engine
+    if not engine.granting:
+        raise ShuttingDown
     if not engine.pressure.level:
         try:
             _post(req, call, call.now)

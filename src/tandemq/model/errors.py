@@ -216,6 +216,13 @@ class Overloaded(TandemqError):
     retry = True
 
 
+class ShuttingDown(TandemqError):
+    """The server is about to stop and takes nothing new."""
+
+    code = "shutting-down"
+    retry = True
+
+
 class TooManyConnections(Overloaded):
     """As many connections as the server takes are open."""
 

@@ -71,7 +71,9 @@ class Connection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=HIGH_WATER)
         if (peer := transport.get_extra_info("socket")) is not None:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # half-open peers (seed)
-        if self.door is not None and not self.runtime.crowd.enter(self):
+        if not self.runtime.crowd.welcomes(self.origin):
+            self.transport.close()
+        elif self.door is not None and not self.runtime.crowd.enter(self):
             self.door.surplus = True
             self.door.wait(SURPLUS)
 

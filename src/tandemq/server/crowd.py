@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from tandemq.server.guard import affordable
+from tandemq.server.guard import Arrivals, affordable
 
 if TYPE_CHECKING:
     from tandemq.config import Settings
@@ -31,6 +31,9 @@ class Crowd:
         self.open: dict[int, Connection] = {}
         self.silent: dict[int, Connection] = {}  # have not sent a whole frame yet
         self._last_id = 0
+        self.accepted = 0  # since the start
+        self.rejected = 0  # for want of a place
+        self._arrivals = Arrivals(settings.connections_per_minute)
 
     def next_id(self) -> int:
         """Return an id for a connection that is about to come."""
@@ -41,9 +44,11 @@ class Crowd:
         """Take in a connection; False when there are too many."""
         if len(self.open) >= self.most:
             if not self.silent:
+                self.rejected += 1
                 return False
             silent = self.silent.pop(next(iter(self.silent)))  # aborted once: many may come now
             silent.transport.abort()  # nobody misses it
+        self.accepted += 1
         self.open[connection.id] = self.silent[connection.id] = connection
         return True
 
@@ -51,6 +56,12 @@ class Crowd:
         """Forget a connection; False when it is not known."""
         self.silent.pop(connection.id, None)
         return self.open.pop(connection.id, None) is not None
+
+    def welcomes(self, origin: str) -> bool:
+        """Count a connection from an address; False when too many have come from there."""
+        welcome = self._arrivals.admit(origin, int(self._loop.time() * 1000))
+        self.rejected += not welcome
+        return welcome
 
     # -- what is kept for them -----------------------------------------------------------------
 

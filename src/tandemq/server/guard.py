@@ -26,7 +26,8 @@ SUPERUSERS_ONLY = "Superuser access required."
 
 FAILURES = 20  # failed logins of an address within their span, from which on it is slowed down
 FAILURES_SPAN = 60_000  # ms
-ADDRESSES = 10_000  # whose failures are remembered, those that failed last
+ADDRESSES = 10_000  # whose failures and arrivals are remembered, those that came last
+ARRIVALS_SPAN = 60_000  # ms
 
 
 class Tokens:
@@ -152,6 +153,26 @@ class Failures:
         if moments is None or len(moments) < FAILURES:
             return False
         return moments[0] > now - FAILURES_SPAN
+
+
+class Arrivals:
+    """New connections by address: at most ``limit`` in any minute, 0 is no limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._windows: OrderedDict[str, Window] = OrderedDict()
+
+    def admit(self, origin: str, now: int) -> bool:
+        """Count a connection at ``now`` (ms of any clock); False when it is one too many."""
+        if not self._limit:
+            return True
+        window = self._windows.get(origin)
+        if window is None:
+            if len(self._windows) >= ADDRESSES:
+                self._windows.popitem(last=False)
+            window = self._windows[origin] = Window(self._limit, ARRIVALS_SPAN)
+        self._windows.move_to_end(origin)
+        return window.admit(now)
 
 
 def origin_of(peer: Any) -> str:
