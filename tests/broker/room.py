@@ -257,15 +257,20 @@ class Room:
     async def pass_time(self, seconds: float) -> None:
         """Let time pass, and the server do everything in it that is due, at its moment."""
         await self.settle()
+        self._read()
         end = self.clock.now + round(seconds * 1000)
         while self.clock.now < end:
             wake = clock.next_wake(self.engine) or end
             self.clock.move(min(max(wake - self.clock.now, 1), end - self.clock.now, 1000))
             self.server.begin()
             await turns(4)
-            for guest in self.guests:
-                guest.read()
+            self._read()
         await self.settle()
+        self._read()
+
+    def _read(self) -> None:
+        for guest in self.guests:
+            guest.read()
 
 
 @asynccontextmanager
