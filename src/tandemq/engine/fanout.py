@@ -89,7 +89,7 @@ def match(engine: Engine, q: Queue, now: int) -> None:
 def _hand_over(
     engine: Engine, subs: list[Subscription], m: Message, payload: bytes, now: int
 ) -> None:
-    engine.counters.delivered += len(subs)
+    engine.counters.delivers(m, now, len(subs))
     engine.deliver([sub.conn for sub in subs], m, payload)
     if m.letter is None:  # a job is completed, for those who wait for its end
         engine.lease(m, None, None, now)
@@ -117,7 +117,8 @@ def _out(engine: Engine, copy: Copy, now: int) -> None:
     copy.out = True
     engine.subscribers[sub.conn].add(fanout.name, copy)
     sub.took(fanout.origin)
-    engine.counters.delivered += not copy.attempts
+    if not copy.attempts:
+        engine.counters.delivers(fanout.origin, now)
     _wait(engine, copy, now)
 
 

@@ -78,7 +78,8 @@ class Subscriber:
         engine.lease(m, sub.conn, span, now, delivered=True)
         self.add(name_of(m), m)
         sub.took(m)
-        engine.counters.delivered += m.leases == 1
+        if m.leases == 1:
+            engine.counters.delivers(m, now)
         engine.deliver([sub.conn], m, payload)
         if sub.willing:
             q.ring.served(sub)

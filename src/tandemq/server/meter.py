@@ -45,6 +45,11 @@ class Meter:
         self.durations = Durations()
         self._rates = Rates(self._started)
 
+    @property
+    def uptime(self) -> float:
+        """The time since the start, in s."""
+        return self.clock() - self._started
+
     def turn_began(self) -> float:
         """Return the moment, in s of the clock."""
         self._began = self.clock()

@@ -29,6 +29,7 @@ from tandemq.commands.states import states_of
 from tandemq.commands.workers import totals
 from tandemq.model.body import well_formed
 from tandemq.model.message import State
+from tandemq.server.health import figures
 from tandemq.server.meter import now_ms
 from tandemq.server.monitor import BOUNDS, Histogram
 
@@ -69,6 +70,7 @@ class Families(Collector):
         yield from self._server()
         yield from self._process()
         yield from _backups()
+        yield from self._broker()
         yield from self._ours()
 
     def _jobs(self) -> Iterator[Metric]:
@@ -168,6 +170,25 @@ class Families(Collector):
         usage = resource.getrusage(resource.RUSAGE_SELF)
         yield _gauge("process_start_time_seconds", "When the process started.", STARTED)
         yield _counter("process_cpu_seconds", "CPU time.", usage.ru_utime + usage.ru_stime)
+
+    def _broker(self) -> Iterator[Metric]:
+        """Yield what the second founding document names, under the names of its reference."""
+        seen = figures(self._runtime, now_ms())
+        for name in seen.__struct_fields__:
+            value, doc = getattr(seen, name), name.replace("_", " ").capitalize() + "."
+            if name.startswith("total_"):
+                yield _counter(f"vibemq_{name.removeprefix('total_')}", doc, value)
+            elif not isinstance(value, str):
+                yield _gauge(f"vibemq_{name}", doc, value)
+        pressure = self._engine.pressure
+        yield _gauge("tandemq_memory_used_bytes", "Bytes of all messages.", pressure.used)
+        yield _gauge("tandemq_memory_limit_bytes", "Bytes that they may have.", pressure.limit)
+        level = "Per cent of it from which on publishers feel what they feel now; 0 is nothing."
+        yield _gauge("tandemq_memory_level", level, pressure.level)
+        changes = "How often that has changed."
+        yield _counter("tandemq_memory_level_changes", changes, pressure.changes)
+        dropped = self._engine.counters.dropped
+        yield _counter("tandemq_messages_dropped", "Lost by a rule of their queue.", dropped)
 
     def _ours(self) -> Iterator[Metric]:
         counters, observers = self._engine.counters, self._runtime.observers
