@@ -173,3 +173,27 @@ def test_a_level_that_rises_is_there_at_once_whoever_waits(office: Office) -> No
     publish(office, "a")
     fill(office, 96_000)
     assert office.engine.pressure.level is Level.FULL
+
+
+def test_what_a_connection_waits_to_publish_is_counted(office: Office) -> None:
+    def wait(conn: int, size_bytes: int, queue: str = "q") -> None:
+        def refuse(now: int) -> str:
+            raise QueueFull(queue)
+
+        b = Blocked(queue, conn, "r", refuse, office.now + 8_000, size_bytes)
+        assert entrance.enter(office.engine, b, office.now) is None
+
+    fill(office, 91_000)
+    wait(A, 10)
+    wait(A, 20)
+    wait(B, 5)
+    assert office.engine.held_bytes == {A: 30, B: 5}
+    office.leave(B)
+    assert office.engine.held_bytes == {A: 30}
+    fill(office, 0)
+    pass_ms(office, 1)
+    assert office.engine.held_bytes == {}
+    fill(office, 91_000)
+    wait(A, 10)
+    pass_ms(office, 8_000)
+    assert office.engine.held_bytes == {}

@@ -68,7 +68,8 @@ def publish(req: Publish, call: Call) -> Later | None:
         return True
 
     until = call.now + call.host.publish_wait
-    b = overflow.Blocked(req.queue, call.caller.id, req.req_id, accept, until)
+    size_bytes = len(req.payload)
+    b = overflow.Blocked(req.queue, call.caller.id, req.req_id, accept, until, size_bytes)
     return None if entrance.enter(engine, b, call.now) else LATER
 
 

@@ -6,7 +6,7 @@ comes here (ruling 19).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from tandemq.commands.call import LATER, Call, Later
@@ -19,10 +19,12 @@ from tandemq.model.errors import MemoryFull
 T = TypeVar("T")
 
 
-def enter(call: Call, req: Request, queue: str, publish: Callable[[int], T]) -> T | Later:
+def enter(
+    call: Call, req: Request, queue: str, bodies: Iterable[bytes], publish: Callable[[int], T]
+) -> T | Later:
     """Publish jobs as soon as there is memory and room, and answer then.
 
-    ``publish`` is told the moment, and changes nothing where it raises.
+    ``publish`` is told the moment, and changes nothing where it raises; it holds ``bodies``.
 
     Raises:
         TandemqError: they are refused.
@@ -35,6 +37,7 @@ def enter(call: Call, req: Request, queue: str, publish: Callable[[int], T]) -> 
         return publish(now)
 
     until = call.now + call.host.publish_wait
-    b = Blocked(queue, call.caller.id, req.req_id, accept, until)
+    size_bytes = sum(map(len, bodies))
+    b = Blocked(queue, call.caller.id, req.req_id, accept, until, size_bytes)
     reply: T | None = entrance.enter(engine, b, call.now)
     return LATER if reply is None else reply

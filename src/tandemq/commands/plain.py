@@ -109,7 +109,7 @@ def push(req: PlainPush, call: Call) -> Pushed | Later:
             return Pushed(publish_plain(call.engine, queue, jobs, call.now)[0])
         except MustWait:
             pass
-    return enter(call, req, queue, partial(_push, call.engine, queue, jobs))
+    return enter(call, req, queue, (jobs[0][1],), partial(_push, call.engine, queue, jobs))
 
 
 def _push(engine: Engine, queue: str, jobs: Jobs, now: int) -> Pushed:
@@ -128,7 +128,8 @@ def push_many(req: PlainPushMany, call: Call) -> PushedMany | Later:
             return _push_many(call.engine, queue, jobs, call.now)
         except MustWait:
             pass
-    return enter(call, req, queue, partial(_push_many, call.engine, queue, jobs))
+    bodies = (body for _, body in jobs)
+    return enter(call, req, queue, bodies, partial(_push_many, call.engine, queue, jobs))
 
 
 def _push_many(engine: Engine, queue: str, jobs: Jobs, now: int) -> PushedMany:

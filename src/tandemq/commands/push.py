@@ -158,7 +158,7 @@ def push(req: Push, call: Call) -> Pushed | Later:
             return Pushed(publish(call.engine, m, call.now).id)
         except MustWait:
             pass
-    return enter(call, req, queue, partial(_push, call.engine, m))
+    return enter(call, req, queue, (m.body,), partial(_push, call.engine, m))
 
 
 def _push(engine: Engine, m: Message, now: int) -> Pushed:
@@ -180,7 +180,8 @@ def push_many(req: PushMany, call: Call) -> PushedMany | Later:
             return _push_many(engine, queue, drafts, now)
         except MustWait:
             pass
-    return enter(call, req, queue, partial(_push_many, engine, queue, drafts))
+    bodies = (m.body for m in drafts)
+    return enter(call, req, queue, bodies, partial(_push_many, engine, queue, drafts))
 
 
 def _push_many(engine: Engine, queue: str, drafts: list[Message], now: int) -> PushedMany:

@@ -108,7 +108,8 @@ def add_flow(
             return _add(call.engine, drafts, call.now)
         except MustWait:
             pass
-    return enter(call, req, drafts[0].queue, partial(_add, call.engine, drafts))
+    bodies = (m.body for m in drafts)
+    return enter(call, req, drafts[0].queue, bodies, partial(_add, call.engine, drafts))
 
 
 def _drafts(

@@ -88,6 +88,7 @@ class Engine(Outbox):
         self.subscribers: dict[int, Subscriber] = {}  # connection -> its subscriptions
         self.fanouts: dict[int, Fanout] = {}  # seq of an origin -> its copies
         self.blocked: dict[str, deque[Blocked]] = {}  # queue -> who waits for room in it
+        self.held_bytes: dict[int, int] = {}  # connection -> of what it waits to publish
         self.pressure = Pressure(self.rules.max_memory)
         self.push_token = ""  # of every lease that a subscription has; nobody is told of it
         self.granting = True  # False while the server winds down: no new leases

@@ -33,7 +33,7 @@ def enter(engine: Engine, b: Blocked, now: int) -> Any:
 def hold(engine: Engine, b: Blocked) -> None:
     """Let a publisher wait until there is memory."""
     engine.pressure.held.append(b)
-    engine.timers.set(b, b.until)
+    overflow.waits(engine, b)
 
 
 def rang(engine: Engine, pressure: Pressure, now: int) -> None:
@@ -42,7 +42,7 @@ def rang(engine: Engine, pressure: Pressure, now: int) -> None:
     pressure.move()
     while held and pressure.level is not Level.HELD:
         b = held.popleft()
-        b.gen += 1
+        overflow.waits_no_more(engine, b)
         overflow.admit(engine, b, now)
     for name in list(engine.blocked) if pressure.level < Level.HELD else ():
         overflow.let_in(engine, engine.queue(name), now)

@@ -27,6 +27,7 @@ class Blocked:
     req: Any
     accept: Callable[[int], Any]  # (now): publishes, and returns what to answer
     until: int  # when it is refused
+    size_bytes: int = 0  # of what it wants to publish
     gen: int = 0
 
 
@@ -75,7 +76,7 @@ def enter(engine: Engine, b: Blocked, now: int) -> Any:
         except MustWait as full:
             b.queue = full.queue  # of several
     engine.blocked.setdefault(b.queue, deque()).append(b)
-    engine.timers.set(b, b.until)
+    waits(engine, b)
     return None
 
 
@@ -93,7 +94,7 @@ def let_in(engine: Engine, q: Queue, now: int) -> None:
     """Accept from those who wait for room in a queue, in their order, while there is some."""
     while not full(q) and (waiters := engine.blocked.pop(q.name, None)) is not None:
         b = waiters.popleft()
-        b.gen += 1
+        waits_no_more(engine, b)
         admit(engine, b, now)
         again = engine.blocked.get(q.name)  # it may have to go on waiting
         if waiters:
@@ -111,7 +112,7 @@ def give_up(engine: Engine, b: Blocked, now: int) -> None:
         engine.tell(b.conn, b.req, QueueFull(b.queue))
     elif b in engine.pressure.held:
         engine.pressure.held.remove(b)
-        b.gen += 1
+        waits_no_more(engine, b)
         engine.tell(b.conn, b.req, MemoryFull())
 
 
@@ -122,7 +123,7 @@ def disconnect(engine: Engine, conn: int) -> None:
             _leave(engine, b)
     for b in [b for b in engine.pressure.held if b.conn == conn]:
         engine.pressure.held.remove(b)
-        b.gen += 1
+        waits_no_more(engine, b)
 
 
 def refuse_all(engine: Engine, queue: str) -> None:
@@ -132,8 +133,24 @@ def refuse_all(engine: Engine, queue: str) -> None:
         engine.tell(b.conn, b.req, QueueFull(queue))
 
 
-def _leave(engine: Engine, b: Blocked) -> None:
+def waits(engine: Engine, b: Blocked) -> None:
+    """Somebody waits from now on, somewhere: for room or for memory."""
+    engine.held_bytes[b.conn] = engine.held_bytes.get(b.conn, 0) + b.size_bytes
+    engine.timers.set(b, b.until)
+
+
+def waits_no_more(engine: Engine, b: Blocked) -> None:
+    """Somebody waits no more, or will begin to wait anew."""
     b.gen += 1
+    left = engine.held_bytes.get(b.conn, 0) - b.size_bytes
+    if left:
+        engine.held_bytes[b.conn] = left
+    else:
+        engine.held_bytes.pop(b.conn, None)
+
+
+def _leave(engine: Engine, b: Blocked) -> None:
+    waits_no_more(engine, b)
     waiters = engine.blocked[b.queue]
     waiters.remove(b)
     if not waiters:

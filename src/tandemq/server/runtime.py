@@ -48,6 +48,7 @@ from tandemq.wires.vibemq.session import Packed
 log = logging.getLogger("tandemq.server")
 
 PROBE_FACT = "probe"
+HELD_BYTES = 8 << 20  # that one connection may wait to publish (ruling 19)
 
 Answer = tuple[Any, Any, Any]  # a connection or who else is told, what, of which request
 
@@ -223,6 +224,8 @@ class Runtime:
         reply = row.run(request, connection.call)
         if reply is LATER:
             connection.waiting += 1
+            if self.engine.held_bytes.get(connection.id, 0) > HELD_BYTES:
+                connection.window = connection.waiting  # no more until some of it is in
             return
         if reply is SILENCE:
             return
@@ -304,6 +307,8 @@ class Runtime:
     def late(self, connection: Connection, effect: Reply | Late) -> None:
         """Answer a request that had waited."""
         connection.waiting -= 1
+        if connection.window:  # 0: somebody logs in
+            connection.let_go()
         answer, req_id = connection.session.late(effect)
         if isinstance(effect, Reply) and effect.messages:
             self._grants.note(connection, now_ms())
