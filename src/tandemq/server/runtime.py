@@ -203,13 +203,13 @@ class Runtime:
                 self._run(connection, item, now)
             except TandemqError as error:
                 self.engine.counters.errors += 1
-                self.say(connection, connection.session.refuse(error, _req(item)))
+                self.say(connection, connection.session.refuse(error, _req(connection, item)))
                 if error.fatal:
                     self.hang_up(connection)
                     return
             except Exception:
                 log.exception("a bug in %s", type(item).__name__)
-                self.say(connection, connection.session.refuse(Exception(), _req(item)))
+                self.say(connection, connection.session.refuse(Exception(), _req(connection, item)))
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -381,5 +381,8 @@ class Runtime:
         return self.outage.status()
 
 
-def _req(item: Any) -> Raw:
+def _req(connection: Connection, item: Any) -> Any:
+    """Return what the answer to a request repeats."""
+    if type(item) is Packed:
+        return connection.session.opened
     return item.req if type(item) is Refusal else item.req_id

@@ -74,6 +74,7 @@ class Session:
     Attributes:
         form: how frames are written to the peer.
         welcomed: a Connect was accepted.
+        opened: the ticket of the frame that was unpacked last.
         nack: the peer may give messages back.
     """
 
@@ -92,6 +93,7 @@ class Session:
         self._decode = json_codec.decode if self._json else binary_codec.decode
         self.form: Form = json_codec.PASCAL if self._json else binary_codec.form(self._flagged)
         self.welcomed = self.nack = False
+        self.opened = NOBODY
         self._heard = False  # a first frame
         self._usual = False  # most frames are probably of the usual kinds
         self._lost = False  # nothing that follows can be trusted
@@ -122,6 +124,11 @@ class Session:
 
     def unpack(self, packed: Packed) -> BrokerRequest | Refusal:
         """Return what a compressed frame holds."""
+        item = self._unpack(packed)
+        self.opened = item.req_id
+        return item
+
+    def _unpack(self, packed: Packed) -> BrokerRequest | Refusal:
         if not self.welcomed:
             return self._give_up("Compressed frames are not read before a Connect is accepted.")
         flag, body = packed.frame[0], packed.frame[1:]
