@@ -11,7 +11,7 @@ from asyncio import TimerHandle
 from typing import TYPE_CHECKING
 
 from tandemq.model.errors import TooManyConnections
-from tandemq.wires.sniff import Wire, http_answer, sniff
+from tandemq.wires.sniff import LONGEST_FRAME, Wire, http_answer, sniff
 from tandemq.wires.vibemq.session import Session
 
 if TYPE_CHECKING:
@@ -62,10 +62,14 @@ class Doorway:
         return first
 
     def _too_long(self) -> bool:
-        """Whether a frame is announced that nobody here would read."""
+        """Whether a frame is announced that nobody here would read.
+
+        What is longer than any frame may still be HTTP or TLS, which is not ours to judge.
+        """
         settings = self._connection.runtime.settings
         longest = max(settings.max_frame_bytes, settings.max_message_size)
-        return len(self._first) >= 4 and int.from_bytes(self._first[:4], "big") > longest
+        announced = int.from_bytes(self._first[:4], "big")
+        return len(self._first) >= 4 and longest < announced <= LONGEST_FRAME
 
     def _let_in(self, wire: Wire) -> bool:
         connection = self._connection
