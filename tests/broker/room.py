@@ -156,7 +156,9 @@ class Guest:
     async def _wait_for(self, look: Callable[[Message], bool]) -> Message:
         def found() -> Message | None:
             self.room.moment()
-            return next(filter(look, self.read()), None)
+            frame = next(filter(look, self.read()), None)
+            assert frame or self.alive, f"the connection was closed; unread {self.unread}"
+            return frame
 
         await turns(2)
         frame = await until(found, f"a frame for {self.wire.value}, unread {self.unread}")
