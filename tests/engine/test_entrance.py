@@ -85,6 +85,7 @@ def test_who_has_waited_eight_seconds_is_refused(office: Office) -> None:
     publish(office, "m1")
     assert pass_ms(office, 7_999) == []
     assert pass_ms(office, 1) == [("r-m1", MemoryFull)]
+    assert office.engine.counters.errors == 1
     fill(office, 0)
     assert pass_ms(office, 1) == []
 

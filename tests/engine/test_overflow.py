@@ -10,7 +10,7 @@ from tests.engine.office import BLOCK, BURY, NEWEST, PRIORITY, REDIRECT, A, B, C
 
 from tandemq.engine import clock, control, facts, manage, overflow, publish, recovery
 from tandemq.engine.overflow import Blocked
-from tandemq.model.errors import MustWait, QueueFull
+from tandemq.model.errors import MustWait, QueueFull, TandemqError
 from tandemq.model.outcome import Late
 
 
@@ -21,8 +21,11 @@ def office_of(**policy: Any) -> Office:
 
 
 def late(office: Office) -> list[tuple[int, str, Any]]:
-    """What those who waited were told."""
-    return [(e.conn, e.req, e.reply) for e in office.engine.take().effects if isinstance(e, Late)]
+    """What those who waited were told; every refusal is counted as an error."""
+    told = [e for e in office.engine.take().effects if isinstance(e, Late)]
+    refused = sum(isinstance(e.reply, TandemqError) for e in told)
+    assert office.engine.counters.errors == refused
+    return [(e.conn, e.req, e.reply) for e in told]
 
 
 def block(office: Office, conn: int, id: str, wait: int = 8_000) -> None:

@@ -85,7 +85,8 @@ def admit(engine: Engine, b: Blocked, now: int) -> None:
     try:
         reply = enter(engine, b, now)
     except TandemqError as refused:
-        reply = refused
+        _refuse(engine, b, refused)
+        return
     if reply is not None:
         engine.tell(b.conn, b.req, reply)
 
@@ -109,11 +110,11 @@ def give_up(engine: Engine, b: Blocked, now: int) -> None:
         engine.timers.set(b, b.until)
     elif b in engine.blocked.get(b.queue, ()):
         _leave(engine, b)
-        engine.tell(b.conn, b.req, QueueFull(b.queue))
+        _refuse(engine, b, QueueFull(b.queue))
     elif b in engine.pressure.held:
         engine.pressure.held.remove(b)
         waits_no_more(engine, b)
-        engine.tell(b.conn, b.req, MemoryFull())
+        _refuse(engine, b, MemoryFull())
 
 
 def disconnect(engine: Engine, conn: int) -> None:
@@ -130,7 +131,13 @@ def refuse_all(engine: Engine, queue: str) -> None:
     """The queue is gone: those who wait for room in it are refused."""
     for b in list(engine.blocked.get(queue, ())):
         _leave(engine, b)
-        engine.tell(b.conn, b.req, QueueFull(queue))
+        _refuse(engine, b, QueueFull(queue))
+
+
+def _refuse(engine: Engine, b: Blocked, error: TandemqError) -> None:
+    """Tell a publisher no, as late as it is; who is told at once is counted where that is done."""
+    engine.counters.errors += 1
+    engine.tell(b.conn, b.req, error)
 
 
 def waits(engine: Engine, b: Blocked) -> None:
