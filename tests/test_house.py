@@ -29,6 +29,8 @@ ACROSS = {
 MIRRORED = ("model", "engine", "wires")
 # Names that say nothing about what a class does.
 EMPTY_NAMES = re.compile(r"(Manager|Helper|Util|Utils|Handler|Context|Factory)$")
+# Public names that the second founding document gives (ruling 25).
+GIVEN_NAMES = {"QueueManager"}
 # Reminders are for the tracker: one in the source names its issue.
 REMINDER = re.compile(r"\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b(?!\(#\d+\))")
 
@@ -115,7 +117,9 @@ def test_a_class_is_named_for_what_it_is(module: Path) -> None:
     empty = [
         node.name
         for node in ast.walk(ast.parse(module.read_text()))
-        if isinstance(node, ast.ClassDef) and EMPTY_NAMES.search(node.name)
+        if isinstance(node, ast.ClassDef)
+        and EMPTY_NAMES.search(node.name)
+        and node.name not in GIVEN_NAMES
     ]
     assert not empty, f"names that say nothing: {empty}"
 

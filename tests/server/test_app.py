@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
+import json
 import re
 import signal
 import socket
@@ -16,7 +18,7 @@ import msgpack
 import pytest
 import trustme
 from tests.support.patience import eventually
-from tests.support.server import Server, clean_environment, is_own
+from tests.support.server import Server, clean_environment, free_ports, is_own
 from tests.support.wire import Lost, NoAnswer, Wire, packed
 
 from tandemq import __version__
@@ -205,6 +207,44 @@ def test_what_was_acknowledged_before_a_stop_is_there_after_it(own_server: Serve
         assert own_server.stop() == 0
     with own_server.start().connect() as wire:
         assert wire.states(answer["id"] for answer in answers) == ["waiting"] * 500
+
+
+# -- health --------------------------------------------------------------------------------------
+
+
+def asked(port: int, path: str) -> tuple[int, dict[str, object]]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def test_a_health_port_tells_how_the_server_is_until_it_has_stopped(
+    new_server: NewServer,
+) -> None:
+    (port,) = free_ports(1)
+    environment = {"TANDEMQ_HEALTH_PORT": str(port), "TANDEMQ_SHUTDOWN_TIMEOUT": LONG}
+    server = new_server(environment=environment).start()
+    says(server, f"health http://127.0.0.1:{port}/health/\n")
+    with server.connect() as wire:
+        wire.push("q")
+        token = wire.pull("q")
+        status, told = asked(port, "/health/")
+        assert (status, told["isHealthy"], told["inFlightMessages"]) == (200, True, 1)
+        status, told = asked(port, "/metrics/?naming=snake")
+        assert (status, told["active_connections"]) == (200, 1)
+        server.process.send_signal(signal.SIGTERM)
+        eventually(lambda: asked(port, "/health/")[0] == 503, "it says that it stops")
+        assert asked(port, "/health/")[1]["reasons"] == ["the server is about to stop"]
+        wire.do("ACK", id=token["job"]["id"], token=token["token"])
+        assert ended(server) == 0
+
+
+def test_no_health_port_is_open_unless_it_is_asked_for(own_server: Server) -> None:
+    assert "  health " not in own_server.log_tail()
 
 
 # -- what is read again --------------------------------------------------------------------------

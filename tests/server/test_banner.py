@@ -27,6 +27,11 @@ def test_a_port_that_is_not_open_is_not_shown() -> None:
     assert "http" not in shown(Settings(), http_port=None)
 
 
+def test_the_health_port_is_shown_where_it_is_open() -> None:
+    text = banner(Settings(), [6789], None, False, "memory", health_port=8081)
+    assert "health http://127.0.0.1:8081/health/\n" in text
+
+
 def test_tls_is_shown_and_ipv6_addresses_are_bracketed() -> None:
     assert "[::1]:6789 with TLS" in shown(Settings(host="::1"), tls=True)
 

@@ -110,6 +110,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     broker_port: Annotated[
         int, about("Another port of the wire protocols; 0 opens none.", low=0, high=65_535)
     ] = 0
+    health_port: Annotated[
+        int, about("Port of /health/ and /metrics/ for probes; 0 opens none.", low=0, high=65_535)
+    ] = 0
     compression: Annotated[
         tuple[str, ...], about("What VibeMQ clients may have compressed; empty is nothing.")
     ] = ("gzip", "brotli")

@@ -9,13 +9,16 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from typing import Any
 
 from tandemq.config import BadSetting, Settings
 from tandemq.config.settings import tokens_from
 from tandemq.server.banner import banner
 from tandemq.server.connections import Connection
+from tandemq.server.health import figures, health
+from tandemq.server.healthport import HealthCheckServer
+from tandemq.server.meter import now_ms
 from tandemq.server.runtime import Runtime
 from tandemq.server.tls import ServerCertificate
 from tandemq.stores.base import Store
@@ -60,21 +63,23 @@ async def _main(settings: Settings) -> int:
         began = time.perf_counter()
         async with running(settings, store) as runtime:
             log.info("loaded %d messages in %.1f s", len(runtime.engine.messages), _since(began))
-            async with listening(runtime, certificate) as ports:
-                with _reloading(runtime, certificate):
-                    kept = _kept(settings, len(runtime.engine.messages))
-                    shown = banner(
-                        settings,
-                        ports,
-                        None,
-                        certificate is not None,
-                        kept,
-                        len(runtime.engine.users),
-                    )
-                    print(shown, flush=True)
-                    await _told_to_stop(runtime, stop)
-                    log.info("stopping")
-            await _settle_down(runtime, stop)
+            async with reporting(runtime) as health_port:
+                async with listening(runtime, certificate) as ports:
+                    with _reloading(runtime, certificate):
+                        kept = _kept(settings, len(runtime.engine.messages))
+                        shown = banner(
+                            settings,
+                            ports,
+                            None,
+                            certificate is not None,
+                            kept,
+                            len(runtime.engine.users),
+                            health_port,
+                        )
+                        print(shown, flush=True)
+                        await _told_to_stop(runtime, stop)
+                        log.info("stopping")
+                await settled(runtime, stop.at_once)
     log.info("stopped")
     return 0
 
@@ -83,9 +88,15 @@ async def _main(settings: Settings) -> int:
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[Store]:
-    """The part that owns the store: it starts first and stops last."""
-    store = open_store(settings.data)
+def opened(settings: Settings, store: Store | None = None) -> Iterator[Store]:
+    """The part that owns the store: it starts first and stops last.
+
+    ``store`` is taken instead of the one that the settings name.
+    """
+    if store is None:
+        store = open_store(settings.data)
+    else:
+        store.open()
     try:
         yield store
     finally:
@@ -93,19 +104,50 @@ def opened(settings: Settings) -> Iterator[Store]:
 
 
 @asynccontextmanager
-async def running(settings: Settings, store: Store) -> AsyncIterator[Runtime]:
-    """The part that owns the engine; it keeps everything that was accepted before it ends."""
-    sys.setswitchinterval(0.001)  # s; the writer thread must get its turns
+async def running(
+    settings: Settings, store: Store, *, alone: bool = True
+) -> AsyncIterator[Runtime]:
+    """The part that owns the engine; it keeps everything that was accepted before it ends.
+
+    ``alone`` lets it set up the interpreter for itself, which is no business of a guest.
+    """
     runtime = Runtime(settings, store)
-    gc.disable()  # a collection over a million fresh messages would only find them alive
-    runtime.start()
-    gc.freeze()
-    gc.enable()
-    gc.set_threshold(100_000, 50, 1_000)
+    with _tuned() if alone else nullcontext():
+        runtime.start()
     try:
         yield runtime
     finally:
         await runtime.stop()
+
+
+@contextmanager
+def _tuned() -> Iterator[None]:
+    """Load messages, and serve them, in an interpreter that does nothing else."""
+    sys.setswitchinterval(0.001)  # s; the writer thread must get its turns
+    gc.disable()  # a collection over a million fresh messages would only find them alive
+    yield
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(100_000, 50, 1_000)
+
+
+@asynccontextmanager
+async def reporting(runtime: Runtime) -> AsyncIterator[int | None]:
+    """The part that tells probes of the server's health; its value is the port, if there is one.
+
+    It goes on while the server waits for what is in work, and then says that it stops.
+    """
+    settings = runtime.settings
+    if not settings.health_port:
+        yield None
+        return
+    async with HealthCheckServer(
+        lambda: health(runtime, now_ms()),
+        lambda: figures(runtime, now_ms()),
+        host=settings.host,
+        port=settings.health_port,
+    ) as server:
+        yield server.port
 
 
 @asynccontextmanager
@@ -151,12 +193,13 @@ async def _told_to_stop(runtime: Runtime, stop: _Stop) -> None:
         raise runtime.broken.result()
 
 
-async def _settle_down(runtime: Runtime, stop: _Stop) -> None:
+async def settled(runtime: Runtime, at_once: asyncio.Event) -> None:
     """Wait until nothing is leased any more, but not for ever, and not if told twice."""
     runtime.wind_down()
     end = time.monotonic() + runtime.settings.shutdown_timeout
-    while runtime.leased and time.monotonic() < end and not stop.at_once.is_set():
-        await asyncio.wait([asyncio.ensure_future(stop.at_once.wait())], timeout=0.05)
+    while runtime.leased and time.monotonic() < end and not at_once.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(at_once.wait(), 0.05)
 
 
 # -- signals -------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ def banner(
     tls: bool,
     store_text: str,
     users: int = 0,
+    health_port: int | None = None,
 ) -> str:
     """The banner; the ports are those that are really open, ``http_port`` None when it is not."""
     pid = os.getpid()
@@ -34,6 +35,8 @@ def banner(
         f"  auth   {_authentication(settings, users)}",
         f"  stop   Ctrl-C or kill {pid}; a second time stops at once",
     ]
+    if health_port is not None:
+        lines.insert(2, f"  health http://{_address(settings.host, health_port)}/health/")
     if http_port is not None:
         lines.insert(2, f"  http   http://{_address(settings.host, http_port)}")
     return "\n".join(lines)
