@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.engine.making import put, where
 from tests.engine.office import BURY, FAN_OUT, HAND_OVER, A, B, C, D, Office
 
-from tandemq.engine import clock, manage
+from tandemq.engine import clock, manage, post, publish, trees
+from tandemq.model.broker import Mode, Policy
 from tandemq.model.message import State
 from tandemq.model.outcome import Deliver
 
@@ -299,3 +302,35 @@ def test_a_job_that_json_cannot_carry_is_a_dead_letter(mode: dict[str, object]) 
     put(office.engine, "bin", body=b"\xc4\x01x")
     assert office.told() == []
     assert office.engine.messages["bin"].state is State.DEAD
+
+
+PUSHES: dict[str, Any] = {
+    "letter": lambda office: office.post("m"),
+    "job": lambda office: put(office.engine, body=b"\x01"),
+    "batch": lambda office: publish.publish_all(
+        office.engine, "q", [publish.draft("q", "n", b"\x01", office.now)], office.now
+    ),
+    "plain jobs": lambda office: publish.publish_plain(
+        office.engine, "q", [("n", b"\x01")], office.now
+    ),
+    "flow": lambda office: trees.publish_flow(
+        office.engine, [publish.draft("q", "n", b"\x01", office.now, id="f")], office.now
+    ),
+}
+
+
+@pytest.mark.parametrize("push", PUSHES)
+@pytest.mark.parametrize("before", [False, True])
+def test_copies_are_made_for_who_does_not_read_at_the_moment(push: str, before: bool) -> None:
+    """Whether its silence began before the queue was decided about, or later."""
+    office, fan_out = Office(), Policy(mode=Mode.FAN_OUT_WITH_ACK)
+    post.found(office.engine, "q", office.now, fan_out)
+    office.subscribe(A)
+    if before:
+        office.stall(A)
+    post.opened(office.engine, "q", office.now, fan_out)
+    office.stall(A)
+    PUSHES[push](office)
+    assert where(office.engine) == {"PARKED": 1}
+    office.stall(A, stalled=False)
+    assert [conn for conn, _ in office.told()] == [A]
