@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from struct import Struct
 
+from tandemq.wires.buffers import LARGE, POOL
+
 PREFIX = 4
 
 _LENGTH = Struct(">I")
@@ -18,7 +20,7 @@ class FrameDecoder:
             Once it is set the stream is unusable: later reads return nothing.
     """
 
-    __slots__ = ("_buffer", "_head", "_least", "_limit", "_wanted", "refused")
+    __slots__ = ("_buffer", "_head", "_least", "_limit", "_rented", "_wanted", "refused")
 
     def __init__(self, limit: int, least: int = 0, uncounted: int = 0) -> None:
         """``uncounted`` bytes between length and body belong to a frame, but not to its length."""
@@ -27,6 +29,7 @@ class FrameDecoder:
         self._least = least
         self._head = PREFIX + uncounted
         self._buffer = bytearray()
+        self._rented = 0  # bytes that are filled of a buffer of the pool; 0: it is our own
         self._wanted = PREFIX  # bytes the buffer needs before anything new can be told
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -40,6 +43,8 @@ class FrameDecoder:
         buffer = self._buffer
         if not buffer:
             return self._cut(data)
+        if self._rented:
+            return self._fill(data)
         missing = self._wanted - len(buffer)
         if len(data) < missing:  # a large frame arrives in many reads: only append
             buffer += data
@@ -52,6 +57,27 @@ class FrameDecoder:
             first = b"".join((held[PREFIX:], data[:missing]))
         self._buffer = bytearray()  # gives the memory of a large frame back
         return [first, *self._cut(data[missing:])]
+
+    def _fill(self, data: bytes) -> list[bytes]:
+        """Put bytes into a buffer of the pool; return the frames they complete, in order."""
+        buffer, filled = self._buffer, self._rented
+        missing = self._wanted - filled
+        if len(data) < missing:
+            self._rented = filled + len(data)
+            memoryview(buffer)[filled : self._rented] = data  # the buffer itself would copy twice
+            return []
+        with memoryview(buffer) as held:
+            first = b"".join((held[PREFIX:filled], data[:missing]))
+        self._give_back()
+        return [first, *self._cut(data[missing:])]
+
+    def _give_back(self) -> None:
+        POOL.give_back(self._buffer)
+        self._buffer, self._rented = bytearray(), 0
+
+    def __del__(self) -> None:
+        if self._rented:
+            self._give_back()
 
     def _cut(self, data: bytes) -> list[bytes]:
         """Slice the whole frames off `data` and keep the rest."""
@@ -70,9 +96,18 @@ class FrameDecoder:
             frames.append(data[start + PREFIX : stop])
             start = stop
         if start < end:
-            self._buffer += data[start:]
             self._wanted = wanted
+            if wanted < LARGE or not self._rent(data[start:]):
+                self._buffer += data[start:]
         return frames
+
+    def _rent(self, data: bytes) -> bool:
+        """Begin a large frame in a buffer of the pool; False where it does not fit, or is none."""
+        if self._wanted > POOL.size or (buffer := POOL.rent()) is None:
+            return False
+        memoryview(buffer)[: len(data)] = data
+        self._buffer, self._rented = buffer, len(data)
+        return True
 
     @property
     def mid_frame(self) -> bool:
@@ -82,7 +117,7 @@ class FrameDecoder:
     @property
     def pending_bytes(self) -> int:
         """How many bytes of an unfinished frame are held, its prefix included."""
-        return len(self._buffer)
+        return self._rented or len(self._buffer)
 
 
 def frame(body: bytes) -> bytes:
