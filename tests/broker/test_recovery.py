@@ -13,7 +13,7 @@ from tests.support.vibe import BOTH, joined
 from tandemq.stores.base import Batch
 from tandemq.wires.sniff import Wire
 
-ROUNDS = figure("TANDEMQ_KILLS", short=3, long=100)
+ROUNDS = figure("TANDEMQ_KILLS", short=2, long=100)
 OPTIONS = {
     "mode": 3, "maxQueueSize": 50, "messageTtl": "01:00:00", "enableDeadLetterQueue": True,
     "deadLetterQueueName": "graves", "overflowStrategy": 1, "maxRetryAttempts": 7,
