@@ -8,6 +8,8 @@ import pytest
 from tests.broker.room import Guest, Room, room
 
 from tandemq.engine.pressure import OVERHEAD, Level
+from tandemq.model.health import Status
+from tandemq.server.health import health
 from tandemq.wires.sniff import Wire
 
 LIMIT = 1_000_000  # bytes
@@ -43,6 +45,8 @@ async def test_from_80_percent_on_publishers_are_answered_late(wire: Wire) -> No
     async with room(wire, max_memory=LIMIT) as r:
         p, a = await filled(r, 88)
         a.ack("h0", "h1")  # 86
+        told = health(r.server, r.clock.now)
+        assert (told.is_healthy, told.status) == (True, Status.DEGRADED)
         p.send("Publish", "m", queue="q", payload=TEXT)
         p.send("Ping", "k")
         await p.expect("Pong", "k")
@@ -56,6 +60,7 @@ async def test_s_121_from_90_percent_on_a_publish_is_held_and_the_rest_is_served
     async with room(wire, max_memory=LIMIT) as r:
         p, a = await filled(r, 90)
         assert r.engine.pressure.level is Level.HELD
+        assert not health(r.server, r.clock.now).is_healthy
         p.send("Publish", "m", queue="q", payload=1)
         p.send("Ping", "k")
         await p.expect("Pong", "k")

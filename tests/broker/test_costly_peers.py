@@ -1,4 +1,4 @@
-"""Subscribers that do not read, over real sockets: nobody waits for them, and they end."""
+"""Peers that cost a server memory, over real sockets: who does not read, and who sends bombs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 from tests.support.patience import eventually
 from tests.support.server import Server, figure, room
-from tests.support.vibe import Vibe, encoded, joined
+from tests.support.vibe import Vibe, encoded, framed, joined
 
 from tandemq.wires.sniff import Wire
+from tandemq.wires.vibemq import compression
 
 COUNT = figure("TANDEMQ_TEST_SLOW_READERS", short=8_000, long=100_000)
 AT_A_TIME = 100
@@ -61,3 +62,21 @@ def test_one_that_stops_reading_delays_nobody_and_is_cut(
         assert got == [f"m{n}" for n in range(count)]
         eventually(lambda: subscribers(publisher, "q") == 1, "the one that does not read is cut")
         assert server.memory() - before < room(100)
+
+
+@pytest.mark.parametrize("name", compression.AVAILABLE)
+def test_s_188_bombs_cost_no_more_than_what_a_message_may_be(
+    new_server: Callable[..., Server], name: str
+) -> None:
+    server = new_server().start()
+    bomb = compression.deflate(name, bytes(256 << 20))
+    frame = framed(Wire.BINARY, bomb, compression.FLAGS[name])
+    with joined(server.port, Wire.BINARY) as other:
+        server.forget_peak()
+        before = server.memory()
+        for _ in range(5):
+            with joined(server.port, Wire.BINARY) as attacker:
+                attacker.send_raw(frame)
+                attacker.ended()
+        assert server.peak_memory() - before < room(40)
+        other.quiet()
