@@ -70,10 +70,13 @@ class Clock:
 class Guest:
     """A client of one connection."""
 
-    def __init__(self, room: Room, wire: Wire, address: str = "10.0.0.1") -> None:
+    def __init__(
+        self, room: Room, wire: Wire, address: str = "10.0.0.1", *, greets: bool = False
+    ) -> None:
+        """``greets`` puts it on a port for VibeMQ clients only."""
         self.room, self.wire = room, wire
         server = room.server
-        self.connection = Connection(server, server.next_id())
+        self.connection = Connection(server, server.next_id(), greets=greets)
         self.transport = FakeTransport(self.connection)
         self.transport._extra["peername"] = (address, 1)
         self.unread: list[Message] = []

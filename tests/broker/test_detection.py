@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from tests.broker.room import room
-from tests.support.vibe import BOTH, encoded
+from tests.server.test_app import Secured
+from tests.support.server import Server, free_ports
+from tests.support.vibe import BOTH, Message, Reader, encoded, joined
+from tests.support.wire import Wire as JobClient
 from tests.support.wire import packed
 from tests.wires.vibemq.corpus import each, lines, needed
 
@@ -120,3 +126,34 @@ async def test_no_wire_is_taken_for_another_later(wire: Wire) -> None:
 def test_the_golden_beginnings_name_wires_that_the_tests_know() -> None:
     known = {vector["expect"] for vector in lines("vectors/detect_vectors.jsonl")}
     assert known == {"need-more", "http", "vibemq-json", "vibemq-binary-1.1", "bunqueue"}
+
+
+# -- over sockets ----------------------------------------------------------------------------------
+
+
+def test_s_304_inside_tls_the_wire_is_told_again(
+    wire: Wire, new_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    secured, reader = Secured(new_server, tmp_path).start(), Reader(wire)
+    found: list[Message] = []
+    with secured.connect() as a:
+        a.sendall(encoded(wire, "Connect", "c") + encoded(wire, "Ping", "k"))
+        while len(found) < 2:
+            data = a.recv(1 << 16)
+            assert data, "the server closed the connection"
+            found += reader.feed(data)
+    assert [frame["type"] for frame in found] == ["ConnectAck", "Pong"]
+
+
+def test_another_port_serves_every_wire_too(new_server: Callable[..., Server]) -> None:
+    (port,) = free_ports(1)
+    server = new_server(environment={"TANDEMQ_BROKER_PORT": str(port)}).start()
+    clients = [joined(each_port, each) for each_port in (port, server.port) for each in BOTH]
+    for n, client in enumerate(clients):
+        client.subscribe(f"q{n}")
+        clients[n - 1].publish(f"q{n}", "m", n)
+        client.expect("Deliver", "m", queue=f"q{n}", payload=n)
+    with JobClient(port) as worker:
+        assert worker.ping()
+    for client in clients:
+        client.close()

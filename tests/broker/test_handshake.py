@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
-from tests.broker.room import ROOT, room
+from tests.broker.room import ROOT, Guest, room
 
 from tandemq.server import accounts
-from tandemq.server.doorway import SNIFF
 from tandemq.wires.sniff import Wire
 
 TOKEN = {"tokens": ("Secret",)}
@@ -158,8 +157,7 @@ async def test_s_012_an_address_that_fails_often_is_answered_slowly(wire: Wire) 
 
 async def test_s_013_a_silent_peer_of_the_broker_port_is_cut_after_ten_seconds() -> None:
     async with room(Wire.JSON, max_connections=1) as r:
-        silent = r.stranger()
-        silent.connection.door.wait(SNIFF)  # as the connection of such a port does
+        silent = Guest(r, Wire.JSON, greets=True)
         await r.pass_time(9)
         assert silent.alive
         await r.pass_time(2)
