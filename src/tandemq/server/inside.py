@@ -106,6 +106,10 @@ class Inside:
             else:
                 said.asked.set_result(said.value)
 
+    def let_go(self) -> None:
+        """Start requests again after what was waited for."""
+        self.window = float("inf")
+
     def leave(self) -> None:
         """Others would hang up."""
 
