@@ -199,6 +199,12 @@ def test_a_batch_without_results_or_tokens_is_fine_for_leases_without_token(desk
     assert desk.do("ACKB", ids=ids, tokens=None, results=None, removeOnCompletes=None) == {}
 
 
+def test_a_batch_has_a_limit(desk: Desk) -> None:
+    too_many = "ACKB takes at most 100000 jobs; send 100001 in parts"
+    assert desk.refused("ACKB", ids=["j"] * 100_001) == too_many
+    assert desk.refused("ACKB", ids=["j"] * 100_000) != too_many
+
+
 @pytest.mark.parametrize("name", ["tokens", "results", "removeOnCompletes"])
 @pytest.mark.parametrize("length", [0, 1, 4])
 def test_parallel_lists_have_the_length_of_the_ids(desk: Desk, name: str, length: int) -> None:

@@ -99,6 +99,21 @@ def test_a_dependency_must_exist(desk: Desk, value: Any, words: str) -> None:
     assert desk.do("Count", queue="q")["count"] == 0
 
 
+@pytest.mark.parametrize("field", ["dependsOn", "childrenIds"])
+@pytest.mark.parametrize("cmd", ["PUSH", "PUSHB"])
+def test_the_letters_of_a_text_are_ids_if_they_are_few(desk: Desk, cmd: str, field: str) -> None:
+    for letter in "ab":
+        desk.push(jobId=letter)
+    for text, taken in (("ab", True), ("ab" * 50, True), ("ab" * 50 + "a", False)):
+        job = {field: text}
+        request = {"queue": "q", **job} if cmd == "PUSH" else {"queue": "q", "jobs": [job]}
+        if taken:
+            desk.do(cmd, **request)
+        else:
+            words = desk.refused(cmd, **request)
+            assert words.endswith(f"{field} must be a list of job ids")
+
+
 def test_members_of_a_batch_name_each_other(desk: Desk) -> None:
     jobs = [{"data": 1, "dependsOn": ["b"]}, {"data": 2, "customId": "b"}]
     ids = desk.do("PUSHB", queue="q", jobs=jobs)["ids"]

@@ -8,10 +8,14 @@ from typing import Any
 import msgpack
 import pytest
 from tests.commands.desk import NOW, Desk, packed, shown
+from tests.hostile.commands import JOB, given, wrong_values
+from tests.support.wire import UNDEFINED
 
 from tandemq.commands import push as module
-from tandemq.commands.push import DATA_LIMIT
+from tandemq.commands.push import DATA_LIMIT, Job
+from tandemq.model.errors import BadRequest
 from tandemq.stores.rows import encode_head
+from tandemq.wires.bunqueue import outline
 
 BAD_NAME = "Job name must be a non-empty string of at most 256 characters"
 YEAR, DAY = 31_536_000_000, 86_400_000
@@ -380,6 +384,41 @@ def test_a_batch_has_a_limit(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(desk.do("PUSHB", queue="q", jobs=[{}] * 3)["ids"]) == 3
     words = desk.refused("PUSHB", queue="q", jobs=[{"priority": 1}] * 4)
     assert words == "PUSHB takes at most 3 jobs; send 4 in parts"
+
+
+def made(job: module.Job) -> Any:
+    m = module.draft(job, "q", NOW)
+    return m.name, m.body, m.id, m.created, m.due, m.priority, m.options, m.links, m.repeat
+
+
+@pytest.mark.parametrize("field", [*JOB, "customId", "jobId"])
+def test_a_member_of_a_batch_is_read_alike_quickly_and_slowly(field: str) -> None:
+    """Most members of an odd batch are not odd themselves, and are taken as they are."""
+    for value in wrong_values(field):
+        fields = outline.read_command(msgpack.packb({**given(JOB), "groupId": "g", field: value}))
+        read = []
+        for way in (Job.read, lambda fields: Job(**module._read_job(fields))):
+            try:
+                read.append(made(way(dict(fields))))
+            except BadRequest as refused:
+                read.append(str(refused))
+        assert read[0] == read[1], value
+
+
+def test_a_batch_with_one_odd_member_is_read_quickly(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slowly: list[Any] = []
+    read = module._read_job
+
+    def count(fields: dict[str, Any]) -> dict[str, Any]:
+        slowly.append(fields)
+        return read(fields)
+
+    monkeypatch.setattr(module, "_read_job", count)
+    jobs = [{"data": n, "name": "n", "tags": ["a"], "ttl": UNDEFINED} for n in range(9)]
+    desk.do("PUSHB", queue="q", jobs=[*jobs, {"priority": 2.0}])
+    assert len(slowly) == 1
 
 
 def test_jobs_that_ask_for_the_same_share_one_object(desk: Desk) -> None:

@@ -358,6 +358,7 @@ WRONG_VALUES: dict[str, Any] = {
     "unlimited text": "y" * 200_000,
     "deep": nested(30),
     "deeper": nested(300),
+    "deepest": nested(505),
 }
 
 LISTS = ("ids", "tokens", "results", "durations", "removeOnCompletes", "stack", "queues", "events",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import socket
 import struct
@@ -96,17 +95,21 @@ def test_nested_data_comes_back_as_deep_as_it_was(wire: Wire, queue: str, depth:
     assert wire.pull(queue)["job"]["data"] == data
 
 
-@pytest.mark.parametrize("depth", [1_000, 20_000, 500_000])
+@pytest.mark.parametrize("bottom", [b"\xc0", b"\xa1\xff"], ids=["plain", "odd"])
+@pytest.mark.parametrize("depth", [480, 490, 500, 512, 513, 1_000, 20_000, 500_000])
 def test_data_nested_beyond_reason_is_answered(
-    server: Server, wire: Wire, queue: str, depth: int
+    server: Server, wire: Wire, queue: str, depth: int, bottom: bytes
 ) -> None:
     head = b"\x84" + b"".join(msgpack.packb(x) for x in ("cmd", "PUSH", "queue", queue))
     head += msgpack.packb("reqId") + msgpack.packb("deep") + msgpack.packb("data")
     with server.connect() as digger:
-        digger.send_raw(frame(head + b"\x91" * depth + b"\xc0"))
-        with contextlib.suppress(Lost):
+        digger.send_raw(frame(head + b"\x91" * depth + bottom))
+        try:
             accepted = digger.next_answer()["ok"]
             assert wire.counts(queue) == ({"waiting": 1} if accepted else {})
+            assert digger.ping()
+        except Lost:
+            assert not is_own(), "well-framed data need not close a connection"
     with server.connect() as taker:
         taker.send_raw(packed({"cmd": "PULL", "queue": queue, "reqId": "r"}))
         assert receive_undecoded(taker), "answered or closed"

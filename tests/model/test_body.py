@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import msgpack
@@ -25,7 +24,6 @@ from tests.wires.bunqueue.test_lenient import (
 from tandemq.model.body import (
     Malformed,
     holds_wide_integer,
-    json_length_over,
     skip,
     split_legacy_name,
 )
@@ -82,7 +80,6 @@ def test_a_wide_integer_is_found_exactly_where_one_is(raw):
 @given(st.binary(max_size=120))
 def test_no_question_about_random_bytes_ever_fails(raw):
     holds_wide_integer(raw)
-    json_length_over(raw, 3)
     split_legacy_name(raw)
     valid(raw)
 
@@ -92,7 +89,6 @@ def test_no_question_about_a_spoilt_frame_ever_fails(frame, spoilt, data):
     at = data.draw(st.integers(0, len(frame)))
     raw = frame[:at] + spoilt + frame[at + data.draw(st.integers(0, 3)) :]
     holds_wide_integer(raw)
-    json_length_over(raw, 3)
     split_legacy_name(raw)
     split_legacy_name(b"\x82\xa4name\xa1x" + raw)
     valid(raw)
@@ -117,70 +113,6 @@ def test_a_search_through_a_million_values_is_quick():
     million = b"\xdd" + (1_000_000).to_bytes(4, "big") + b"\xcc\xcf" * 1_000_000
     assert not holds_wide_integer(million)
     assert seconds(holds_wide_integer, million) < 2
-
-
-# --------------------------------------------------------------------------------- JSON length
-
-
-def json_text(value: object) -> str:
-    """JSON.stringify, written from its definition; whole floats print as integers."""
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            return "null"
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-    if isinstance(value, dict):
-        pairs = ((json.dumps(k, ensure_ascii=False), json_text(v)) for k, v in value.items())
-        return "{" + ",".join(f"{k}:{v}" for k, v in pairs) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(json_text, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
-
-
-NUMBERS = st.floats(0.001, 1e9).filter(lambda n: n % 1) | st.integers(-(2**31), 2**32 - 1)
-PLAIN = st.recursive(
-    st.none() | st.booleans() | NUMBERS | st.text(max_size=12),
-    lambda inner: (
-        st.lists(inner, max_size=6)
-        | st.dictionaries(st.text(max_size=5).filter(lambda k: k != "__proto__"), inner, max_size=6)
-    ),
-    max_leaves=20,
-)
-
-
-@given(PLAIN)
-@example(["\x00" * 50])
-@example([False] * 50)
-def test_the_json_text_is_measured_to_the_character(value):
-    raw, length = msgpack.packb(value), len(json_text(value))
-    assert length <= 6 * len(raw)
-    for limit in range(max(length - 3, 0), length):
-        assert json_length_over(raw, limit)
-    for limit in range(length, length + 3):
-        assert not json_length_over(raw, limit)
-
-
-@pytest.mark.parametrize(
-    "raw", [b"\x92\x01" + UNDEF, b"\xa2a\xff", b"\xa5abc", b"\x91" * 5_000 + b"\x90"]
-)
-def test_what_json_cannot_say_counts_as_many_characters_as_it_has_bytes(raw):
-    assert json_length_over(raw, len(raw) - 1)
-    assert not json_length_over(raw, len(raw))
-
-
-def test_what_holds_too_many_values_is_too_long_without_being_decoded():
-    million = b"\xdd" + (1_000_000).to_bytes(4, "big") + b"\x90" * 1_000_000
-    assert json_length_over(million, 1_000_000)
-
-
-def test_the_limit_of_ten_megabytes_is_met_to_the_character():
-    assert not json_length_over(msgpack.packb("x" * 10_485_758), 10_485_760)
-    assert json_length_over(msgpack.packb("x" * 10_485_759), 10_485_760)
-
-
-@given(ENCODED, st.integers(0, 300))
-def test_binaries_and_extensions_have_some_length_too(raw, limit):
-    if json_length_over(raw, limit):
-        assert len(raw) * 6 > limit
 
 
 # --------------------------------------------------------------------------------- legacy name
@@ -272,10 +204,3 @@ def test_validity_of_random_bytes_agrees_with_an_independent_decoder(raw):
 @given(st.lists(ENCODED, max_size=4).flatmap(listed))
 def test_a_reserved_byte_anywhere_is_not_valid(raw):
     assert not valid(b"\x92" + raw + b"\xc1")
-
-
-def test_json_text_may_be_measured_in_bytes():
-    raw = msgpack.packb("ü" * 5)
-    assert not json_length_over(raw, 7)
-    assert json_length_over(raw, 11, in_bytes=True)
-    assert not json_length_over(raw, 12, in_bytes=True)

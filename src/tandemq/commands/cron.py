@@ -98,7 +98,7 @@ class CronDelete(Request, tag="CronDelete"):
         return _queue_of(engine, self.name)
 
 
-@command(Permission.PUBLISH, bulk=True)
+@command(Permission.PUBLISH, large=("data",))
 def cron(req: Cron, call: Call) -> dict[str, Any]:
     """Add a schedule or change one; what it has counted stays."""
     s = schedules.upsert(

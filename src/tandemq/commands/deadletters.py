@@ -126,7 +126,7 @@ def get_dlq_stats(req: GetDlqStats, call: Call) -> Data | Later:
     return run(call, req, sweep, lambda _: Data({"stats": moved.added_to(there)}))
 
 
-@command(Permission.CONTROL, bulk=True)
+@command(Permission.CONTROL, large=("data",))
 def retry_dlq(req: RetryDlq, call: Call) -> Answer | Later:
     """Let dead letters run again: one, the oldest ``count``, those that fit ``filter``, or all.
 

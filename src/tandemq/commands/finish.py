@@ -24,7 +24,8 @@ from tandemq.model.errors import BadRequest, NotLeased
 if TYPE_CHECKING:
     from tandemq.engine.core import Engine
 
-Batch = Meta(max_length=100_000)  # more members are read slowly, within bounds of their own
+BATCH_LIMIT = 100_000  # jobs of one ACKB, lines of one stack
+Batch = Meta(max_length=BATCH_LIMIT)
 
 
 class Ack(Request, tag="ACK", kw_only=True):
@@ -65,8 +66,11 @@ class AckMany(Request, tag="ACKB", kw_only=True):
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:
+        ids = check.listed(fields, "ids")
+        if len(ids) > BATCH_LIMIT:
+            raise BadRequest(f"ACKB takes at most {BATCH_LIMIT} jobs; send {len(ids)} in parts")
         return cls(
-            ids=[check.job_id(id) for id in check.listed(fields, "ids")],
+            ids=[check.job_id(id) for id in ids],
             results=_optional_list(fields, "results"),
             tokens=_optional_list(fields, "tokens"),
             remove_on_completes=_optional_list(fields, "removeOnCompletes"),
@@ -100,7 +104,7 @@ class Fail(Request, tag="FAIL", kw_only=True):
         )
 
 
-@command(Permission.SUBSCRIBE, bulk=True)
+@command(Permission.SUBSCRIBE, large=("result",))
 def ack(req: Ack, call: Call) -> Data | None:
     """Complete a job and keep its result."""
     applied = settle.ack(
@@ -114,7 +118,7 @@ def ack(req: Ack, call: Call) -> Data | None:
     return None if applied else NOT_APPLIED
 
 
-@command(Permission.SUBSCRIBE, bulk=True)
+@command(Permission.SUBSCRIBE, large=("ids", "results", "tokens", "removeOnCompletes"))
 def ack_many(req: AckMany, call: Call) -> Data | None:
     """Complete jobs; one bad token applies nothing, an unknown id only spoils itself."""
     ids, tokens = req.ids, _parallel(req.tokens, req.ids, "tokens")
@@ -144,7 +148,7 @@ def ack_many(req: AckMany, call: Call) -> Data | None:
     return None
 
 
-@command(Permission.SUBSCRIBE, bulk=True)
+@command(Permission.SUBSCRIBE, large=("error", "stack"))
 def fail(req: Fail, call: Call) -> Data | None:
     """End an attempt badly: the job is tried again after its back-off, or becomes a dead letter.
 

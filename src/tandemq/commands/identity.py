@@ -6,7 +6,8 @@ absent, as far as that is harmless.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -42,6 +43,7 @@ _LINKS = (
 _keys = attrgetter(*_KEYS)
 _links = attrgetter(*_LINKS)
 asked = attrgetter(*_KEYS, *_LINKS)
+LETTERS = 100  # of a text that stands for a list of ids
 NOTHING = (None,) * (len(_KEYS) + 3) + (False,) * (len(_LINKS) - 3)
 """What ``asked`` finds in a job that says nothing of all this."""
 
@@ -87,23 +89,12 @@ def _bind_key(job: Any, m: Message) -> None:
 
 
 def read_identity(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Read these fields of a job whose frame did not fit its typed request.
+    """Read those of these fields that are there, of a job whose frame did not fit at once.
 
     Raises:
         BadRequest: a list of ids is none.
     """
-    found: dict[str, Any] = {
-        "unique_key": check.identifier(fields.get("uniqueKey")),
-        "dedup": _read_dedup(fields.get("dedup")),
-        "debounce_id": check.identifier(fields.get("debounceId")),
-        "debounce_ttl": check.loose_number(fields.get("debounceTtl")),
-        "parent_id": check.identifier(fields.get("parentId")),
-        "depends_on": _ids(fields.get("dependsOn"), "dependsOn"),
-        "children_ids": _ids(fields.get("childrenIds"), "childrenIds"),
-    }
-    for name in _LINKS[3:]:
-        found[name] = bool(fields.get(camel(name)))
-    return found
+    return {to: read(fields[name]) for name, to, read in _READ if name in fields}
 
 
 def _read_dedup(value: Any) -> Dedup | None:
@@ -118,11 +109,11 @@ def _read_dedup(value: Any) -> Dedup | None:
     )
 
 
-def _ids(value: Any, name: str) -> list[str] | None:
+def _ids(name: str, value: Any) -> list[str] | None:
     """Take a list of ids; the letters of a text are one each, as a JavaScript peer reads it."""
     if value is None or value is False or value == "" or value == 0:
         return None
-    if not isinstance(value, (str, list)):
+    if not isinstance(value, (str, list)) or (isinstance(value, str) and len(value) > LETTERS):
         raise BadRequest(f"{name} must be a list of job ids")
     ids = [check.identifier(item) for item in value]
     if None in ids:
@@ -133,3 +124,15 @@ def _ids(value: Any, name: str) -> list[str] | None:
 def camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(map(str.capitalize, rest))
+
+
+_READ: list[tuple[str, str, Callable[[Any], Any]]] = [
+    ("uniqueKey", "unique_key", check.identifier),
+    ("dedup", "dedup", _read_dedup),
+    ("debounceId", "debounce_id", check.identifier),
+    ("debounceTtl", "debounce_ttl", check.loose_number),
+    ("parentId", "parent_id", check.identifier),
+    ("dependsOn", "depends_on", partial(_ids, "dependsOn")),
+    ("childrenIds", "children_ids", partial(_ids, "childrenIds")),
+    *((camel(name), name, bool) for name in _LINKS[3:]),
+]

@@ -177,7 +177,7 @@ def change_priority(req: ChangePriority, call: Call) -> None:
         raise NotFound("Job not found or not in queue")
 
 
-@command(Permission.CONTROL, bulk=True)
+@command(Permission.CONTROL, large=("data",))
 def update(req: Update, call: Call) -> None:
     """Replace the data of a job that is live or completed; it must be data that PUSH would take."""
     m, data = known(call, req.id), bytes(req.data)

@@ -76,7 +76,7 @@ class PushFlow(Request, tag="PUSHF", kw_only=True):
         listed = fields.get("jobs")
         if not isinstance(listed, list):
             raise BadRequest("flow jobs must be an array")
-        _check_size(len(listed))
+        check_count(len(listed))
         seen: set[str] = set()
         jobs = [_read_planned(job, seen) for job in listed]
         req, policy = fields.get("reqId", ABSENT), fields.get("onChildFailure")
@@ -89,7 +89,7 @@ def concerned(engine: Engine, jobs: Sequence[Any]) -> Iterable[str]:
     return chain((job.queue for job in jobs), taken, *(job.input.touches(engine) for job in jobs))
 
 
-@command(Permission.PUBLISH, bulk=True)
+@command(Permission.PUBLISH, large=("jobs",))
 def push_flow(req: PushFlow, call: Call) -> Flowed | Later:
     """Add a flow of jobs, all or none, and return them."""
     return add_flow(req, req.on_child_failure, planned_draft, call)
@@ -117,7 +117,7 @@ def _drafts(
 ) -> list[Message]:
     if policy is not None and policy not in flows.POLICIES:
         raise BadRequest(f"onChildFailure must be one of {', '.join(flows.POLICIES)}")
-    _check_size(len(jobs))
+    check_count(len(jobs))
     drafts: list[Message] = []
     seen: set[str] | None = None if flowcheck.all_usual(jobs) else set()
     size = 0
@@ -144,7 +144,12 @@ def _add(engine: Engine, drafts: list[Message], now: int) -> Flowed:
     return Flowed(drafts)
 
 
-def _check_size(count: int) -> None:
+def check_count(count: int) -> None:
+    """Check how many jobs a flow has.
+
+    Raises:
+        BadRequest
+    """
     if count > JOB_LIMIT:
         raise BadRequest(f"flow exceeds the {JOB_LIMIT} job limit")
 

@@ -114,7 +114,7 @@ class Command:
     run: Callable[[Any, Any], Any]
     permission: Permission
     keeps: bool  # the answer promises that something is kept, or shows what is not kept yet
-    bulk: bool  # carries users' data, so its frame may be large
+    large: frozenset[str]  # fields that hold users' data or many members, so they may be large
     last: bool = False  # its answer comes behind what it has delivered to the same peer
 
     @property
@@ -132,7 +132,7 @@ def command(
     permission: Permission,
     *,
     keeps: bool = True,
-    bulk: bool = False,
+    large: Iterable[str] = (),
     last: bool = False,
     table: dict[str, Command] | None = None,
 ) -> Callable[[F], F]:
@@ -140,8 +140,7 @@ def command(
 
     ``keeps=False`` lets the answer leave before what it grew on is stored: right for leases,
     which a crash may forget, and for figures, which are needed most when nothing can be stored.
-    ``bulk`` lets its
-    frames be as large as users' data may be; those of other commands are small.
+    ``large`` names the fields that may take as much as a frame may hold; all others are small.
     """
 
     def register(run: F) -> F:
@@ -149,7 +148,7 @@ def command(
         name = request.__struct_config__.tag
         rows = COMMANDS if table is None else table
         assert name not in rows, f"{name} is registered twice"
-        row = Command(name, request, run, permission, keeps, bulk, last)
+        row = Command(name, request, run, permission, keeps, frozenset(large), last)
         rows[name] = BY_REQUEST[request] = row
         return run
 

@@ -1,9 +1,9 @@
 """Looks into the users' data, where the protocol demands it and nowhere else.
 
 Data is one MessagePack value and stays the bytes it came as. The wire asks four things about it:
-is it well formed, does it hold a 64-bit integer, is its JSON text too long (wire-commands 2), and
-does it carry the job's name in the way of older clients (wire-commands 4, PUSH). Every question
-has a cheap answer for nearly all data.
+is it well formed, does it hold a 64-bit integer, is its JSON text too long (wire-commands 2, see
+``leaves``), and does it carry the job's name in the way of older clients (wire-commands 4, PUSH).
+Every question has a cheap answer for nearly all data.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def is_list(first: int) -> bool:
     return 0x90 <= first <= 0x9F or first == 0xDC or first == 0xDD
 
 
-def container(buf: bytes, pos: int) -> tuple[int, int]:
+def container(buf: bytes | memoryview, pos: int) -> tuple[int, int]:
     """Members of the list or map at `pos` (a map's keys count too) and where the first begins.
 
     Raises:
@@ -107,6 +107,11 @@ def skip(buf: bytes, pos: int, depth: int = MAX_DEPTH, values: int = MAX_VALUES)
         Malformed: for truncated values, the reserved byte 0xc1 and nesting deeper than `depth`.
         TooMany: for more than `values` values in it.
     """
+    return skip_some(buf, pos, depth, values)[0]
+
+
+def skip_some(buf: bytes, pos: int, depth: int, values: int) -> tuple[int, int]:
+    """The same; return also how many more values there might have been."""
     outer: list[int] = []  # members still to come, of every container around
     left, end = 1, len(buf)
     while True:
@@ -121,6 +126,8 @@ def skip(buf: bytes, pos: int, depth: int = MAX_DEPTH, values: int = MAX_VALUES)
             pos += size
         elif first in LENGTH_FORM:
             pos = body_span(buf, pos)[1]
+        elif first == 0x80 or first == 0x90:
+            pos += 1
         else:
             size, pos = container(buf, pos)
             if len(outer) >= depth:
@@ -131,7 +138,7 @@ def skip(buf: bytes, pos: int, depth: int = MAX_DEPTH, values: int = MAX_VALUES)
             if not outer:
                 if pos > end:
                     raise Malformed("truncated")
-                return pos
+                return pos, values
             left = outer.pop()
 
 
@@ -173,6 +180,7 @@ def well_formed(text: str) -> str:
 # ------------------------------------------------------------------------------ wide integers
 
 _WIDE: Final = (0xCF, 0xD3)
+SHORT: Final = 32  # bytes from which on a text, binary or extension must tell its length
 
 
 def _narrow_run() -> re.Pattern[bytes]:
@@ -190,8 +198,14 @@ def _narrow_run() -> re.Pattern[bytes]:
     for size, firsts in sorted(by_size.items()):
         choice = b"[" + b"".join(b"\\x%02x" % first for first in firsts) + b"]"
         kinds.append(choice + (b"++" if size == 1 else b".{%d}" % (size - 1)))
-    texts = b"|".join(b"\\x%02x.{%d}" % (size, size) for size in range(256))
-    kinds.append(b"\\xd9(?:" + texts + b")")
+    for first, (width, extra) in LENGTH_FORM.items():
+        # Texts of one byte of length are common. The others nobody spells so when they are short,
+        # but a frame of millions of them should cost no more.
+        most = 256 if first == 0xD9 else SHORT
+        zeros = b"\\x00" * (width - 1)
+        short = (b"\\x%02x.{%d}" % (size, size + extra) for size in range(most))
+        head = b"\\x%02x%s(?=[\\x00-\\x%02x])" % (first, zeros, most - 1)
+        kinds.append(head + b"(?:" + b"|".join(short) + b")")
     # Possessive repeats keep no history, so a long run costs no memory.
     return re.compile(b"(?:" + b"|".join(kinds) + b")*+", re.DOTALL)
 
@@ -215,32 +229,6 @@ def holds_wide_integer(raw: bytes) -> bool:
         width, extra = LENGTH_FORM[raw[pos]]
         pos += 1 + width + extra + int.from_bytes(raw[pos + 1 : pos + 1 + width], "big")
     return False
-
-
-# --------------------------------------------------------------------------------- JSON length
-
-_decode_any = msgspec.msgpack.Decoder().decode
-_encode_json = msgspec.json.Encoder().encode
-
-_MOST_PER_BYTE = 6  # a control character becomes \u0001, false with its comma takes as many
-
-
-def json_length_over(raw: bytes, limit: int, *, in_bytes: bool = False) -> bool:
-    """Whether the value's JSON text has more than `limit` characters, or bytes of UTF-8.
-
-    Numbers count as msgspec spells them. What JSON does not know, or nobody could read back, counts
-    as many characters as it has bytes. Never raises, and never decodes what is too long anyway.
-    """
-    if len(raw) * _MOST_PER_BYTE <= limit:
-        return False
-    try:
-        skip(raw, 0, MAX_DEPTH, (limit + 1) // 2)  # each value takes a character and a comma
-        text = _encode_json(_decode_any(raw))
-    except TooMany:
-        return True
-    except (Malformed, msgspec.MsgspecError, TypeError, ValueError, RecursionError):
-        return len(raw) > limit
-    return (len(text) if in_bytes or text.isascii() else len(text.decode())) > limit
 
 
 def number_text(number: float) -> str:
@@ -284,7 +272,7 @@ def split_legacy_name(raw: bytes) -> tuple[str, bytes] | None:
     if not raw or not is_map(raw[0]) or (b"\xa4name" not in raw and b"\x04name" not in raw):
         return None
     try:
-        fields = _decode_map(raw)
+        fields = {} if raw[0] == 0xDF else _decode_map(raw)  # a map that large is not built
         held = fields.pop("name", None)
         if held is not None:
             name, rest = _decode_text(held), _encode(fields)
@@ -306,15 +294,18 @@ def _size_without(raw: bytes, left: int, held: int) -> int:
 
 
 def _cut_name(raw: bytes) -> tuple[str, bytes] | None:
-    """The same for any keys, entry by entry."""
-    kept: list[bytes] = []
-    held: bytes | None = None
+    """The same for any keys and however many, entry by entry."""
+    members, start = container(raw, 0)
+    kept: list[bytes] = []  # what stands between names
+    left, held, pos = members // 2, b"", start
     for key, value in entries(raw):
+        stop = pos + len(key) + len(value)
         if key in _NAME_FORMS:
-            held = value
-        else:
-            kept.append(key + value)
-    if held is None or held[0] not in TEXTS:
+            kept.append(raw[start:pos])
+            held, left, start = value, left - 1, stop
+        pos = stop
+    if not held or held[0] not in TEXTS:
         return None
+    kept.append(raw[start:])
     name = text_of(held[body_span(held, 0)[0] :])
-    return name, map_head(len(kept)) + b"".join(kept)
+    return name, map_head(left) + b"".join(kept)

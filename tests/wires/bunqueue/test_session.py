@@ -29,8 +29,9 @@ from tandemq.commands.plain import PlainFlow, PlainPush, PlainPushMany
 from tandemq.commands.pull import COUNT_LIMIT
 from tandemq.commands.push import Job, Push, PushMany
 from tandemq.commands.pushf import JOB_LIMIT, PushFlow
-from tandemq.model.errors import BadRequest, Malformed, RateLimited
+from tandemq.model.errors import BadRequest, Malformed, RateLimited, TandemqError
 from tandemq.model.message import Lease, Links, Message, Run, State
+from tandemq.wires.bunqueue import session
 from tandemq.wires.bunqueue.session import MAX_FRAME, Refusal, Session
 
 INVALID_FORMAT = "Invalid command format"
@@ -389,6 +390,27 @@ def test_after_an_oversized_announcement_no_request_is_read() -> None:
     session = Session()
     session.receive(b"GET / HTTP/1.1\r\n")
     assert not any(type(item) is Ping for item in session.receive(STREAM[0]))
+
+
+@pytest.mark.parametrize("bug", [RecursionError(), KeyError("secret"), MemoryError()])
+def test_a_bug_in_reading_a_frame_costs_that_frame_alone(
+    bug: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    read = session._read
+
+    def fail(frame: bytes) -> Any:
+        if b"Hello" in frame:
+            raise bug
+        return read(frame)
+
+    monkeypatch.setattr(session, "_read", fail)
+    ping, hello = STREAM[0], STREAM[4]
+    items = Session().receive(ping + hello + ping)
+    assert kinds(items) == [Ping, TandemqError, Ping]
+    assert told(items[1]) == {"ok": False, "error": "Internal server error", "reqId": UNDEFINED}
+    assert not items[1].error.fatal
+    assert "a bug in reading a frame of" in caplog.text
+    assert type(bug).__name__ in caplog.text
 
 
 # -- answers -------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from tandemq.model.body import (
     MAX_VALUES,
     TEXTS,
     Malformed,
+    TooMany,
     body_span,
     container,
     is_list,
@@ -45,6 +46,7 @@ __all__ = [
     "Malformed",
     "NeverUsed",
     "Reader",
+    "TooMany",
     "WideInteger",
     "js_text",
     "read_command",
@@ -166,7 +168,7 @@ class Reader:
         size, self.pos = container(self.buf, self.pos)
         self.allowance -= size
         if self.allowance < 0:
-            raise Malformed("too many values")
+            raise TooMany("too many values")
         return size
 
     def value(self, depth: int = MAX_DEPTH) -> object:
@@ -182,12 +184,12 @@ class Reader:
                 if len(opened) >= depth:
                     raise Malformed("nested too deeply")
                 self.pos = pos
-                entry = _Open(self.enter(), is_map(first))
+                size = self.enter()
                 pos = self.pos
-                if entry.size:
-                    opened.append(entry)
+                if size:
+                    opened.append(_Open(size, is_map(first)))
                     continue
-                item = entry.close()
+                item = {} if is_map(first) else []
             while opened:
                 entry = opened[-1]
                 entry.members.append(item)

@@ -9,33 +9,48 @@ become text, what is no text is replaced. What has no such form is refused.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Union
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
 from msgspec.msgpack import Ext
 
+from tandemq.commands.push import DATA_BYTES, DATA_LIMIT
 from tandemq.commands.table import ABSENT
-from tandemq.model import body
+from tandemq.model import body, leaves
 from tandemq.model.errors import BadRequest
 from tandemq.wires.bunqueue import codec, lenient
 
 DEPTH: Final = 8  # levels of lists and maps that are looked at in one go; the rest goes slowly
 TIMESTAMP: Final = -1  # the extension that every client knows
 
+FREE: Final = 8 << 20  # bytes of small data that are built without being weighed
+BUILT: Final = 768 << 20  # bytes that one frame's data may take when it is built, piece by piece
+STEPS: Final = DATA_LIMIT // 2  # values that are looked at one by one: the largest data has room
+REMADE: Final = body.MAX_VALUES  # values that are made readable
+REMADE_BYTES: Final = 16 << 20  # of one piece of data: a bad byte becomes a letter of three
+
+NO_JSON = "Job data must be JSON serializable"
+TOO_ODD = f"Data of more than {REMADE_BYTES} bytes must be readable to all clients as it is"
+TOO_MANY = "The data in this request holds too many values; send it in parts"
+
+
+_LEAF: Any = None | bool | int | float | str
+
 
 def _plain_type() -> Any:
-    known: Any = Union[None, bool, int, float, str]  # noqa: UP007  # grows in a loop
+    known: Any = _LEAF
     for _ in range(DEPTH):
-        known = Union[None, bool, int, float, str, list[known], dict[str, known]]  # noqa: UP007
+        known = _LEAF | list[known] | dict[str, known]
     return known
 
 
 _decode_plain = msgspec.msgpack.Decoder(_plain_type()).decode
+_decode_leaves = msgspec.msgpack.Decoder(list[_LEAF]).decode
 
 
 def all_plain(values: Iterable[Raw]) -> bool:
-    """Whether every client can read these values as they are."""
+    """Whether every client can read these values, which are small, as they are."""
     try:
         for raw in values:
             if raw is not ABSENT:
@@ -45,51 +60,124 @@ def all_plain(values: Iterable[Raw]) -> bool:
     return True
 
 
-def readable(raw: Raw) -> Raw:
-    """Return a value in a form that every client can read.
+class Glass:
+    """What the data of one frame is looked at with. It is good for so much and no more.
 
-    A value with 64-bit integers stays as it is where it is a job's data: there it is refused.
-
-    Raises:
-        BadRequest: it has no such form.
+    A frame of empty lists decodes into seventy times its size, and would hold up all others.
     """
-    if all_plain((raw,)):
-        return raw
-    reader = lenient.Reader(bytes(raw))
-    try:
-        value = reader.value()
-    except (lenient.Malformed, ValueError, IndexError) as exc:
-        raise BadRequest("Job data must be JSON serializable") from exc
-    return Raw(codec.encode(_as_clients_see(value)))
+
+    __slots__ = ("_built", "_free", "_remade", "_steps")
+
+    def __init__(self) -> None:
+        self._free, self._built = FREE, BUILT
+        self._steps, self._remade = leaves.Steps(STEPS), REMADE
+
+    def all_plain(self, values: Iterable[Raw]) -> bool:
+        """The same for values that may be large.
+
+        Raises:
+            BadRequest: they are too many.
+        """
+        given = [raw for raw in values if raw is not ABSENT]
+        sizes = [len(memoryview(raw)) for raw in given]
+        if not given or (max(sizes) <= leaves.ALWAYS_LIGHT and sum(sizes) <= self._free):
+            return all_plain(given)
+        return all(map(self._plain, given))
+
+    def _plain(self, raw: Raw) -> bool:
+        if self._may_build(raw) and all_plain((raw,)):
+            return True
+        try:
+            leaves.survey(bytes(raw), _look, self._steps)  # it is large, or deep, or not plain
+        except body.TooMany:
+            raise BadRequest(TOO_MANY) from None
+        except (body.Malformed, msgspec.DecodeError, IndexError):
+            return False
+        return True
+
+    def _may_build(self, raw: Raw) -> bool:
+        size = len(memoryview(raw))
+        if size <= leaves.ALWAYS_LIGHT and size <= self._free:
+            self._free -= size
+            return True
+        given = bytes(raw)
+        cost = leaves.weight(given)
+        if cost > self._built or not leaves.light(given, cost):
+            return False
+        self._built -= cost
+        return True
+
+    def readable(self, raw: Raw) -> Raw:
+        """Return a value in a form that every client can read.
+
+        Raises:
+            BadRequest: it has no such form, or it is too large to be given one.
+        """
+        if self._plain(raw):
+            return raw
+        given = bytes(raw)
+        if len(given) > REMADE_BYTES:
+            raise BadRequest(TOO_ODD)
+        reader = lenient.Reader(given, self._remade)
+        try:
+            value = _as_clients_see(reader.value())
+            self._remade = reader.allowance
+            return Raw(codec.encode(value))
+        except lenient.TooMany:
+            raise BadRequest(TOO_MANY) from None
+        except (lenient.Malformed, ValueError, IndexError, RecursionError) as exc:
+            raise BadRequest(NO_JSON) from exc
+
+    def fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a command with all users' data in them made readable.
+
+        Raises:
+            BadRequest: some of it has no readable form.
+        """
+        return {name: self._field(name, value) for name, value in fields.items()}
+
+    def _field(self, name: str, value: Any) -> Any:
+        if isinstance(value, Raw):
+            refused = name == "data" and _is_refused(bytes(value))
+            return value if refused else self.readable(value)
+        if isinstance(value, dict):
+            return self.fields(value)
+        if isinstance(value, list) and name in ("jobs", "results"):
+            return [self._field("result" if name == "results" else "", item) for item in value]
+        return value
 
 
-def readable_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a command with all users' data in them made readable.
+def _is_refused(data: bytes) -> bool:
+    """Whether the command itself refuses this data, in better words than could be found here.
 
-    Raises:
-        BadRequest: some of it has no readable form.
+    A wide integer is narrowed everywhere else.
     """
-    return {name: _field(name, value) for name, value in fields.items()}
+    return len(data) > DATA_BYTES or body.holds_wide_integer(data)
 
 
-def _field(name: str, value: Any) -> Any:
-    if isinstance(value, Raw):
-        # In data a wide integer is an error that the command reports; elsewhere it is narrowed.
-        wide = name == "data" and body.holds_wide_integer(bytes(value))
-        return value if wide else readable(value)
-    if isinstance(value, dict):
-        return readable_fields(value)
-    if isinstance(value, list) and name in ("jobs", "results"):
-        return [_field("result" if name == "results" else "", item) for item in value]
-    return value
+def _look(leaves: bytes) -> int:
+    _decode_leaves(leaves)
+    return 0
 
 
 def _as_clients_see(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _as_clients_see(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_as_clients_see(item) for item in value]
+    """Return a value of the tolerant reader as all clients see it; lists and maps are changed."""
+    if not isinstance(value, (list, dict)):
+        return _leaf_as_clients_see(value)
+    todo = [value]
+    while todo:
+        held = todo.pop()
+        members = held.items() if isinstance(held, dict) else enumerate(held)
+        for key, item in members:
+            if isinstance(item, (list, dict)):
+                todo.append(item)
+            else:
+                held[key] = _leaf_as_clients_see(item)
+    return value
+
+
+def _leaf_as_clients_see(value: Any) -> Any:
     unknown = isinstance(value, Ext) and value.code != TIMESTAMP
     if unknown or value is lenient.NEVER_USED:
-        raise BadRequest("Job data must be JSON serializable")
+        raise BadRequest(NO_JSON)
     return codec.narrow(value)

@@ -7,13 +7,14 @@ the tolerant path, which sees what a JavaScript peer would see and finds the rig
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from tandemq.commands.all import COMMANDS
 from tandemq.commands.call import (
@@ -31,7 +32,7 @@ from tandemq.commands.plain import PlainFlow, PlainPush, PlainPushMany
 from tandemq.commands.push import Push, PushMany
 from tandemq.commands.pushf import PushFlow
 from tandemq.commands.table import ABSENT, BY_REQUEST, UNDEFINED, Request
-from tandemq.model import body
+from tandemq.model import body, leaves
 from tandemq.model.errors import (
     BadRequest,
     FrameTooLarge,
@@ -41,14 +42,16 @@ from tandemq.model.errors import (
 )
 from tandemq.model.message import Message
 from tandemq.model.outcome import Late, Reply
-from tandemq.wires.bunqueue import codec, lenient, shapes
-from tandemq.wires.bunqueue.opaque import all_plain, readable_fields
+from tandemq.wires.bunqueue import bounds, codec, lenient, outline, shapes
+from tandemq.wires.bunqueue.opaque import Glass, all_plain
 from tandemq.wires.framing import FrameDecoder
 from tandemq.wires.wording import in_bunqueue
 
+log = logging.getLogger("tandemq.wires")
+
 MAX_FRAME = 64 << 20  # bytes
+TOO_MANY = "The request holds too many values; send it in parts"
 TOO_LARGE = f"The answer is too large (max {MAX_FRAME} bytes); ask for fewer jobs"
-SMALL_FRAME = 1 << 20  # bytes; only commands that carry users' data may be larger
 
 _PLAIN = PlainPush, PlainPushMany, PlainFlow
 _STRICT = frozenset((Push, PushMany, PushFlow, *_PLAIN))
@@ -68,13 +71,6 @@ _decode = _decoder()
 _decode_plain = _decoder(*_PLAIN)
 MISFIT = (msgspec.DecodeError, RecursionError, UnicodeDecodeError, IndexError)
 PLAIN = 0x85  # begins a map of five fields; a PUSH of more asks for something
-
-
-class _Name(Struct):
-    cmd: str
-
-
-_decode_name = msgspec.msgpack.Decoder(_Name).decode
 
 
 class Refusal(NamedTuple):
@@ -102,7 +98,11 @@ class Session:
 
         A refusal whose error is fatal comes last: the stream cannot be read any further.
         """
-        found = [_read(frame) for frame in self._frames.feed(data)]
+        frames = self._frames.feed(data)
+        try:
+            found = [_read(frame) for frame in frames]
+        except Exception:
+            found = [_read_or_log(frame) for frame in frames]  # again: which one was it?
         if self._frames.refused is not None:
             error = FrameTooLarge(self._frames.refused, self._limit)
             found.append(Refusal(error, ABSENT, False))
@@ -128,10 +128,18 @@ class Session:
         return _RENDER[type(reply)](reply, req)
 
 
+def _read_or_log(frame: bytes) -> Request | Refusal:
+    """Read a frame; a bug costs its sender this request, not the connection."""
+    try:
+        return _read(frame)
+    except Exception:
+        log.exception("a bug in reading a frame of %d bytes", len(frame))
+        return Refusal(TandemqError(), ABSENT, True)
+
+
 def _read(frame: bytes) -> Request | Refusal:
-    if len(frame) > SMALL_FRAME and (name := _bulky_for(frame)) is not None:
-        text = f"{name}: a request of {len(frame)} bytes is too large (max {SMALL_FRAME})"
-        return Refusal(BadRequest(text), ABSENT, True)
+    if len(frame) > bounds.VALUES and (refusal := _too_large(frame)) is not None:
+        return refusal
     try:
         request = (_decode_plain if frame[0] <= PLAIN else _decode)(frame)
     except MISFIT:
@@ -139,8 +147,11 @@ def _read(frame: bytes) -> Request | Refusal:
         if found is None:
             return _read_leniently(frame)
         request = found
-    if type(request) in _CARRIERS and not all_plain(request.opaque()):
-        return _read_leniently(frame)
+    if type(request) in _CARRIERS:
+        if len(frame) > leaves.ALWAYS_LIGHT:
+            return _read_closely(request, frame)
+        if not all_plain(request.opaque()):
+            return _read_leniently(frame)
     if type(request) in _STRICT and (0xCF in frame or 0xD3 in frame):
         return _read_strictly(request, frame)
     return request
@@ -154,17 +165,16 @@ def _read_roomier(frame: bytes) -> Request | None:
         return None
 
 
-def _bulky_for(frame: bytes) -> str | None:
-    """Return the command of a large frame, if it is one that carries no users' data.
-
-    A frame of nothing but empty lists would decode into fifty times its size.
-    """
+def _too_large(frame: bytes) -> Refusal | None:
+    """Refuse a frame that is larger than its command allows; None for any other."""
+    head = bounds.head(frame)
+    if head is None:
+        return None
     try:
-        name = _decode_name(frame).cmd
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None  # whatever it is, the tolerant path has bounds of its own
-    row = COMMANDS.get(name)
-    return None if row is not None and row.bulk else name[:100]
+        bounds.check(frame, head)
+    except BadRequest as error:
+        return Refusal(error.afresh(), bounds.echoed(head), True)
+    return None
 
 
 def _read_strictly(request: Request, frame: bytes) -> Request | Refusal:
@@ -174,9 +184,23 @@ def _read_strictly(request: Request, frame: bytes) -> Request | Refusal:
     return request
 
 
-def _read_leniently(frame: bytes) -> Request | Refusal:
+def _read_closely(request: Request, frame: bytes) -> Request | Refusal:
+    """Look into the users' data of a large frame, which need not be small."""
+    glass = Glass()
     try:
-        fields = lenient.read_command(frame)
+        plain = glass.all_plain(request.opaque())
+    except BadRequest as error:
+        return Refusal(error.afresh(), request.req_id, True)
+    if not plain:
+        return _read_leniently(frame, glass)
+    return _read_strictly(request, frame) if type(request) in _STRICT else request
+
+
+def _read_leniently(frame: bytes, glass: Glass | None = None) -> Request | Refusal:
+    try:
+        fields = outline.read_command(frame)
+    except lenient.TooMany:
+        return Refusal(BadRequest(TOO_MANY), bounds.echoed(bounds.head(frame)), True)
     except lenient.Malformed:
         return Refusal(Malformed("Invalid command format"), ABSENT, False)
     if not isinstance(fields, dict) or not lenient.truthy(fields.get("cmd")):
@@ -188,7 +212,10 @@ def _read_leniently(frame: bytes) -> Request | Refusal:
         return Refusal(UnknownCommand(f"Unknown command: {name}"), req, True)
     shape: Any = row.request
     try:
-        request: Request = shape.read({**readable_fields(fields), "reqId": req})
+        if len(frame) > bounds.SMALL:
+            bounds.check_fields(row, fields)
+        readable = (glass or Glass()).fields(fields)
+        request: Request = shape.read({**readable, "reqId": req})
     except TandemqError as error:
         return Refusal(error.afresh(), req, True)
     return request
