@@ -12,7 +12,8 @@ from tests.hostile.commands import JOB, given, wrong_values
 from tests.support.wire import UNDEFINED
 
 from tandemq.commands import push as module
-from tandemq.commands.push import DATA_LIMIT, Job
+from tandemq.commands.jobdata import DATA_LIMIT
+from tandemq.commands.push import Job
 from tandemq.model.errors import BadRequest
 from tandemq.stores.rows import encode_head
 from tandemq.wires.bunqueue import outline

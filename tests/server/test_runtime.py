@@ -23,6 +23,7 @@ from tandemq.server.runtime import Runtime
 from tandemq.stores.base import StoreFailed
 from tandemq.stores.memory import MemoryStore
 from tandemq.stores.rows import decode
+from tandemq.wires.bunqueue import session
 
 REFUSED = "Storage failed, nothing was changed: disk full"
 
@@ -632,6 +633,23 @@ async def test_a_bug_in_a_command_leaks_nothing_and_harms_nobody(
         peer = Peer(server)
         assert await peer.ask("Ping") == {"ok": False, "error": "Internal server error"}
         assert "a bug in Ping" in caplog.text
+        assert await peer.push()
+
+
+async def test_a_bug_in_reading_a_frame_is_told_and_logged_and_harms_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(frame: bytes) -> None:
+        raise ZeroDivisionError("secret")
+
+    async with serving() as server:
+        peer = Peer(server)
+        with monkeypatch.context() as patched:
+            patched.setattr(session, "_read", broken)
+            peer.send("Ping")
+            await turns()
+        assert [answer["error"] for answer in peer.read_others()] == ["Internal server error"]
+        assert "a bug in Refusal" in caplog.text
         assert await peer.push()
 
 

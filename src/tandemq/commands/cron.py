@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw
 from tandemq.commands import fields as check
 from tandemq.commands.answers import part
 from tandemq.commands.call import Call
-from tandemq.commands.push import check_data
+from tandemq.commands.jobdata import check_data
 from tandemq.commands.table import ABSENT, Permission, Request, command
 from tandemq.engine import cron as calendar
 from tandemq.engine import schedules

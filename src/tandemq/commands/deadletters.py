@@ -14,8 +14,8 @@ from tandemq.commands import fields as check
 from tandemq.commands.answers import Page
 from tandemq.commands.bulk import Answer, counted, most, run
 from tandemq.commands.call import Buried, Call, Data, Later
+from tandemq.commands.jobdata import check_data, check_size
 from tandemq.commands.manage import body_as
-from tandemq.commands.push import check_data, check_size
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine import bulk, control, deadletters, graves
 from tandemq.engine.bulk import ANY, Wanted

@@ -12,7 +12,7 @@ from typing import Any
 
 from tandemq.commands import fields as check
 from tandemq.commands.identity import FLAGS, camel
-from tandemq.commands.push import check_data
+from tandemq.commands.jobdata import check_data
 from tandemq.engine.flows import circle
 from tandemq.model import family
 from tandemq.model.body import is_map

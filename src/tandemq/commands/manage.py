@@ -10,7 +10,7 @@ from msgspec import Raw
 from tandemq.commands import fields as check
 from tandemq.commands.answers import check_length
 from tandemq.commands.call import LATER, Call, Data, Later
-from tandemq.commands.push import check_data, check_size
+from tandemq.commands.jobdata import check_data, check_size
 from tandemq.commands.query import find, known
 from tandemq.commands.states import name_of
 from tandemq.commands.table import ABSENT, Permission, Request, command

@@ -21,9 +21,9 @@ from tandemq.commands import repeat
 from tandemq.commands.call import Call, Later, Pushed, PushedMany
 from tandemq.commands.entry import enter
 from tandemq.commands.identity import NOTHING, Dedup, asked, bind, read_identity
+from tandemq.commands.jobdata import DATA_LIMIT, check_data, check_size
 from tandemq.commands.table import (
     ABSENT,
-    UNDEFINED,
     Permission,
     Request,
     command,
@@ -33,16 +33,12 @@ from tandemq.engine.publish import publish, publish_all
 from tandemq.engine.ties import check_all
 from tandemq.model import body
 from tandemq.model.errors import BadRequest, MustWait
-from tandemq.model.leaves import LEAST_PER_BYTE, json_length_over
 from tandemq.model.message import DEFAULTS, Message, Options
 from tandemq.model.values import WideInteger
 
 if TYPE_CHECKING:
     from tandemq.engine.core import Engine
 
-DATA_LIMIT = 10_485_760  # characters of the job's data as JSON
-DATA_BYTES = int(DATA_LIMIT / LEAST_PER_BYTE)  # more of them are longer in any case
-TOO_LARGE = "Job data too large (max 10MB)"
 BATCH_LIMIT = 100_000  # jobs of one PUSHB; the frame limit alone would allow millions
 MOMENT = 2.0**53  # the largest timestamp that a float holds exactly
 MOST_COST = 1_000_000_000
@@ -254,31 +250,6 @@ def contents(raw: Raw, name: str | UnsetType) -> tuple[str, bytes]:
         return name, data
     split = body.split_legacy_name(data)
     return ("default", data) if split is None else (check.job_name(split[0]), split[1])
-
-
-def check_data(data: bytes) -> None:
-    """Check what user data may be.
-
-    Raises:
-        BadRequest
-    """
-    if body.holds_wide_integer(data):
-        raise BadRequest("Job data must be JSON serializable")
-    if json_length_over(data, DATA_LIMIT):
-        raise BadRequest(TOO_LARGE)
-
-
-def check_size(data: bytes, options: Options) -> None:
-    """Check data against the limit that its own job sets, in bytes of JSON text; below 1 is none.
-
-    Raises:
-        BadRequest
-    """
-    limit = options.size_limit
-    if limit is None or limit < 1 or data == UNDEFINED:
-        return
-    if json_length_over(data, int(limit), in_bytes=True):
-        raise BadRequest(f"Job data too large (its sizeLimit is {body.number_text(limit)} bytes)")
 
 
 _asked = attrgetter(

@@ -19,7 +19,8 @@ from tandemq.commands import flowcheck
 from tandemq.commands.call import Call, Flowed, Later
 from tandemq.commands.entry import enter
 from tandemq.commands.identity import FLAGS
-from tandemq.commands.push import DATA_LIMIT, Job, draft
+from tandemq.commands.jobdata import DATA_LIMIT
+from tandemq.commands.push import Job, draft
 from tandemq.commands.table import ABSENT, Permission, Request, command, queues_of
 from tandemq.engine import flows, trees
 from tandemq.model.body import is_map

@@ -104,8 +104,7 @@ def survey(raw: bytes, look: Look, steps: Steps) -> int:
                 if size == 1 and left > RUN and not keyed:
                     size = _length(_run, raw, pos, min(left, CHUNK))
                     left, count = left - size + 1, count + size - 1
-                pos += size
-                count += 1
+                pos, count = pos + size, count + 1
                 if left and count < CHUNK:
                     continue
             elif first in LENGTH_FORM and first not in BINARIES:

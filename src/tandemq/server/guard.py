@@ -13,7 +13,13 @@ from tandemq.commands.broker import Ack, Nack
 from tandemq.commands.fields import identifier
 from tandemq.commands.greeting import Disconnect, Ping
 from tandemq.commands.table import BY_REQUEST, Command, Permission
-from tandemq.model.errors import AccessDenied, NotAuthorized, RateLimited, Unauthenticated
+from tandemq.model.errors import (
+    AccessDenied,
+    NotAuthorized,
+    RateLimited,
+    TandemqError,
+    Unauthenticated,
+)
 from tandemq.wires.bunqueue.session import Refusal
 from tandemq.wires.vibemq.requests import Refusal as VibeRefusal
 
@@ -88,8 +94,12 @@ def gate(connection: Connection, item: Any, now: int) -> None:
     would hold each other, and with them all that came in the same read.
     """
     refusal = item if isinstance(item, (Refusal, VibeRefusal)) else None
-    if refusal is not None and refusal.error.fatal:
-        raise refusal.error.afresh()
+    error = None if refusal is None else refusal.error
+    if error is not None:
+        if not isinstance(error, TandemqError):
+            raise error  # a bug of ours
+        if error.fatal:
+            raise error.afresh()
     limiter = connection.limiter
     if limiter is not None and type(item) not in UNLIMITED and not limiter.admit(now):
         raise RateLimited
@@ -102,8 +112,8 @@ def gate(connection: Connection, item: Any, now: int) -> None:
                 permit(connection.runtime.engine, connection.user, row, item)
             elif isinstance(refusal, VibeRefusal) and refusal.row is not None:
                 foresee(refusal.row)
-    if refusal is not None:
-        raise refusal.error.afresh()
+    if error is not None:
+        raise error.afresh()
 
 
 def foresee(row: Command) -> None:

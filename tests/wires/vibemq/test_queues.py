@@ -192,7 +192,7 @@ def test_options_are_read_or_refused(members) -> None:
     assert found is not None
     assert (type(found.mode), type(found.overflow)) == (Mode, Overflow)
     assert 0 < found.max_size <= LARGEST
-    assert found.ttl is None or (type(found.ttl) is int and 0 < found.ttl <= LONGEST_SPAN)
+    assert found.ttl is None or 0 < found.ttl <= LONGEST_SPAN
 
 
 # -- what is told --------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from tandemq.commands import push, pushf
+from tandemq.commands import jobdata, push, pushf
 from tandemq.commands.all import COMMANDS
 from tandemq.commands.pushf import PushFlow
 from tandemq.commands.table import ABSENT, Command
@@ -78,8 +78,8 @@ def check(frame: bytes, head: Any) -> None:
     for name in row.request.__struct_encode_fields__:
         if name not in row.large:
             _check_part(f"{row.name}: the field {name}", bytes(getattr(head, name)))
-    if "data" in row.large and len(memoryview(head.data)) > push.DATA_BYTES:
-        raise BadRequest(push.TOO_LARGE)
+    if "data" in row.large and len(memoryview(head.data)) > jobdata.DATA_BYTES:
+        raise BadRequest(jobdata.TOO_LARGE)
     if batch:
         _check_jobs(row, head.jobs, tied=any(name in frame for name in TIES))
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.msgpack import Ext
 
-from tandemq.commands.push import DATA_BYTES, DATA_LIMIT
+from tandemq.commands.jobdata import DATA_BYTES, DATA_LIMIT
 from tandemq.commands.table import ABSENT
 from tandemq.model import body, leaves
 from tandemq.model.errors import BadRequest

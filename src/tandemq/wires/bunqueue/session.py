@@ -7,7 +7,6 @@ the tolerant path, which sees what a JavaScript peer would see and finds the rig
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import or_
@@ -47,8 +46,6 @@ from tandemq.wires.bunqueue.opaque import Glass, all_plain
 from tandemq.wires.framing import FrameDecoder
 from tandemq.wires.wording import in_bunqueue
 
-log = logging.getLogger("tandemq.wires")
-
 MAX_FRAME = 64 << 20  # bytes
 TOO_MANY = "The request holds too many values; send it in parts"
 TOO_LARGE = f"The answer is too large (max {MAX_FRAME} bytes); ask for fewer jobs"
@@ -74,9 +71,9 @@ PLAIN = 0x85  # begins a map of five fields; a PUSH of more asks for something
 
 
 class Refusal(NamedTuple):
-    """A frame that holds no request we could run."""
+    """A frame that holds no request we could run; an error of another kind is a bug of ours."""
 
-    error: TandemqError
+    error: Exception
     req: Raw
     formed: bool  # it was a command, though perhaps an unknown one or with bad fields
 
@@ -102,7 +99,7 @@ class Session:
         try:
             found = [_read(frame) for frame in frames]
         except Exception:
-            found = [_read_or_log(frame) for frame in frames]  # again: which one was it?
+            found = [_read_or_refuse(frame) for frame in frames]  # again: which one was it?
         if self._frames.refused is not None:
             error = FrameTooLarge(self._frames.refused, self._limit)
             found.append(Refusal(error, ABSENT, False))
@@ -128,13 +125,12 @@ class Session:
         return _RENDER[type(reply)](reply, req)
 
 
-def _read_or_log(frame: bytes) -> Request | Refusal:
+def _read_or_refuse(frame: bytes) -> Request | Refusal:
     """Read a frame; a bug costs its sender this request, not the connection."""
     try:
         return _read(frame)
-    except Exception:
-        log.exception("a bug in reading a frame of %d bytes", len(frame))
-        return Refusal(TandemqError(), ABSENT, True)
+    except Exception as bug:
+        return Refusal(bug, ABSENT, True)
 
 
 def _read(frame: bytes) -> Request | Refusal:
