@@ -37,15 +37,17 @@ class Refused(Exception):
 
 def wire_form(value: Any) -> Any:
     """`value` with integers beyond 32 bits as floats, the way the official clients write them."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return value if -(2**31) <= value < 2**31 else float(value)
-    if isinstance(value, Mapping):
-        return {key: wire_form(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [wire_form(item) for item in value]
-    return value
+    whole = [value]
+    todo: list[Any] = [whole]  # no recursion: what is hostile is deep
+    while todo:
+        held = todo.pop()
+        for key, item in held.items() if isinstance(held, dict) else enumerate(held):
+            if isinstance(item, (Mapping, list)):
+                held[key] = dict(item) if isinstance(item, Mapping) else list(item)
+                todo.append(held[key])
+            elif type(item) is int and not -(2**31) <= item < 2**31:
+                held[key] = float(item)
+    return whole[0]
 
 
 def plain_form(value: Any) -> Any:
