@@ -152,7 +152,7 @@ def test_a_large_batch_takes_little_beside_its_jobs(own_server: Server, kind: st
 
 
 def test_a_connection_may_send_such_frames_again_and_again(server: Server) -> None:
-    raw = DEAR["bad text"](4 << 20)
+    raw = DEAR["bad text"](2 << 20)
     frames = [frame(body(fields, name, raw)) for fields, name in FIELDS.values()]
     with server.connect() as wire:
         sizes = []

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.msgpack import Ext
@@ -58,6 +58,7 @@ def both_ways(frame: bytes) -> list[Any]:
     return read
 
 
+@settings(max_examples=60, deadline=None)
 @given(FRAMES | ENCODED)
 @example(b"\x81\xa4data\xd4\x00\x00")
 @example(b"\x82\xa4data\x01\xa4data\xd4\x00\x07")
