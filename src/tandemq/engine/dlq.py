@@ -20,6 +20,7 @@ from tandemq.engine.timeline import run_for
 from tandemq.model.broker import ENDLESS, Policy, Reason, dead_letter_queue, options_of
 from tandemq.model.errors import QueueFull
 from tandemq.model.message import Death, Letter, Message, Run, State
+from tandemq.model.policy import most_interruptions
 
 READY, LEASED, DEAD, GONE = State.READY, State.LEASED, State.DEAD, State.GONE
 
@@ -66,6 +67,25 @@ def end(
         engine.counters.dropped += 1
     engine.shift(m, verb, GONE, popped=popped)
     ended(engine, m, now, well=False)
+
+
+def interrupted(engine: Engine, m: Message, now: int) -> bool:
+    """Count a connection that was lost with a message; True where that has ended it.
+
+    One that took too many with it is a dead letter, or goes to the tail where there are none
+    (ruling 15).
+    """
+    run = run_for(m)
+    run.interruptions += 1
+    engine.counters.interrupted += 1
+    if not 0 < most_interruptions(m.options) <= run.interruptions:
+        return False
+    if keeps(engine, m):
+        text = f"Connection lost {run.interruptions} times while it was running"
+        end(engine, m, now, Reason.WORKER_LOST, text)
+        return True
+    run.interruptions, m.due = 0, now
+    return False
 
 
 def move(

@@ -19,7 +19,7 @@ from tandemq.engine.timeline import run_for
 from tandemq.model.broker import Mode, Reason, most_attempts, wait_for_ack
 from tandemq.model.crossing import Uncarriable, name_of, payload_of
 from tandemq.model.message import Message, State
-from tandemq.model.policy import expires, most_interruptions
+from tandemq.model.policy import expires
 
 if TYPE_CHECKING:
     from tandemq.engine.subscriptions import Subscriber
@@ -249,15 +249,7 @@ def _finish(engine: Engine, fanout: Fanout, now: int) -> None:
 
 def _back(engine: Engine, fanout: Fanout, now: int) -> None:
     m = fanout.origin
-    if fanout.interrupted:
-        run = run_for(m)
-        run.interruptions += 1
-        engine.counters.interrupted += 1
-        if 0 < most_interruptions(m.options) <= run.interruptions:
-            if dlq.keeps(engine, m):
-                text = f"Connection lost {run.interruptions} times while it was running"
-                dlq.end(engine, m, now, Reason.WORKER_LOST, text)
-                return
-            run.interruptions, m.due = 0, now
+    if fanout.interrupted and dlq.interrupted(engine, m, now):
+        return
     engine.shift(m, "settled", READY)
     engine.match(engine.queues[m.queue], now)

@@ -20,7 +20,7 @@ from tandemq.engine.timeline import end_run
 from tandemq.model.broker import DEFAULT_POLICY, Policy, Reason, most_attempts, wait_for_ack
 from tandemq.model.crossing import Uncarriable, name_of, payload_of
 from tandemq.model.message import Message, State
-from tandemq.model.policy import expires, lease_of, most_interruptions
+from tandemq.model.policy import expires, lease_of
 
 READY, DELAYED = State.READY, State.DELAYED
 
@@ -288,22 +288,10 @@ def _again(engine: Engine, q: Queue, m: Message, delay: int, now: int) -> None:
 
 
 def _give_back(engine: Engine, m: Message, now: int, *, interrupted: bool) -> None:
-    """Return what a subscriber held to its old place; who calls lets its queue match.
-
-    One that took too many connections with it is a dead letter, or goes to the tail where there
-    are none (ruling 15).
-    """
-    run, _ = lease_of(m)
+    """Return what a subscriber held to its old place; who calls lets its queue match."""
     _end_run(m)
-    if interrupted:
-        run.interruptions += 1
-        engine.counters.interrupted += 1
-        if 0 < most_interruptions(m.options) <= run.interruptions:
-            if dlq.keeps(engine, m):
-                text = f"Connection lost {run.interruptions} times while it was running"
-                dlq.end(engine, m, now, Reason.WORKER_LOST, text)
-                return
-            run.interruptions, m.due = 0, now
+    if interrupted and dlq.interrupted(engine, m, now):
+        return
     engine.shift(m, "release", READY)
 
 
