@@ -118,6 +118,29 @@ def test_a_job_out_of_attempts_is_a_dead_letter(desk: Desk) -> None:
     assert desk.state(id) == "failed"
 
 
+def test_a_failure_may_say_when_the_next_try_is(desk: Desk) -> None:
+    id, token = desk.active()
+    desk.do("FAIL", id=id, token=token, delay=50)
+    assert desk.job(id)["attempts"] == 1
+    desk.later(49)
+    assert desk.pull()["job"] is None
+    desk.later(1)
+    assert desk.pull()["job"]["id"] == id
+
+
+def test_a_job_may_be_given_back_uncharged(desk: Desk) -> None:
+    id, token = desk.active()
+    desk.do("FAIL", id=id, token=token, charge=False, error="stopping")
+    assert desk.job(id)["attempts"] == 0
+    token = desk.pull()["token"]
+    desk.do("FAIL", id=id, token=token, charge=False, delay=100, error="not known here")
+    assert desk.job(id)["failedReason"] == "not known here"
+    assert desk.pull()["job"] is None
+    desk.later(100)
+    assert desk.pull()["job"]["id"] == id
+    assert desk.refused("FAIL", id=id, delay=-1) == "delay must be at least 0"
+
+
 @pytest.mark.parametrize(("value", "dead"), [(True, True), (1, True), (False, False), (0, False)])
 def test_a_failure_may_be_final(desk: Desk, value: Any, dead: bool) -> None:
     id, token = desk.active(maxAttempts=9)

@@ -136,3 +136,9 @@ def test_a_lease_that_was_renewed_outlives_its_connection(desk: Desk) -> None:
     desk.do("JobHeartbeat", conn=2, id=a, token=token)
     desk.disconnect(1)
     assert [desk.state(a), desk.state(b)] == ["active", "waiting"]
+
+
+def test_those_that_nobody_works_on_are_named_when_asked_for(desk: Desk) -> None:
+    (a, token), (b, _) = desk.active(), desk.active()
+    answer = desk.do("JobHeartbeatB", ids=[a, b, "gone"], tokens=[token, "x", ""], nameLost=True)
+    assert answer == {"data": {"ok": True, "count": 1, "lost": [b, "gone"]}}

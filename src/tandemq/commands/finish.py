@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 BATCH_LIMIT = 100_000  # jobs of one ACKB, lines of one stack
 Batch = Meta(max_length=BATCH_LIMIT)
+Span = Annotated[float, Meta(ge=0, le=check.YEAR)] | None
 
 
 class Ack(Request, tag="ACK", kw_only=True):
@@ -87,7 +88,9 @@ class Fail(Request, tag="FAIL", kw_only=True):
     unrecoverable: bool | None = False
     stack: Annotated[list[str], Batch] | None = None
     remove_on_fail: bool | None = False
-    retry_after: Annotated[float, Meta(ge=0, le=check.YEAR)] | None = None  # ours: ms
+    retry_after: Span = None  # ours: ms
+    delay: Span = None  # ours: ms
+    charge: bool | None = True  # ours
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Any:
@@ -100,6 +103,8 @@ class Fail(Request, tag="FAIL", kw_only=True):
             stack=fields.get("stack"),
             remove_on_fail=bool(fields.get("removeOnFail")),
             retry_after=check.number(fields, "retryAfter", 0, check.YEAR, None),
+            delay=check.number(fields, "delay", 0, check.YEAR, None),
+            charge=fields.get("charge") is not False,
             req_id=fields.get("reqId", ABSENT),
         )
 
@@ -152,11 +157,16 @@ def ack_many(req: AckMany, call: Call) -> Data | None:
 def fail(req: Fail, call: Call) -> Data | None:
     """End an attempt badly: the job is tried again after its back-off, or becomes a dead letter.
 
-    With ``retryAfter`` it is given back uncharged, and its group waits that long.
+    With ``retryAfter`` it is given back uncharged, and its group waits that long. ``delay`` stands
+    for the back-off; with ``charge: false`` the job is given back uncharged and waits alone.
     """
     if req.retry_after is not None and not req.unrecoverable:
         span = int(req.retry_after)
         given = groups.hold_back(call.engine, req.id, req.token, span, call.now, req.error)
+        return None if given else NOT_APPLIED
+    delay = None if req.delay is None else int(req.delay)
+    if req.charge is False and not req.unrecoverable:
+        given = settle.give_back(call.engine, req.id, req.token, call.now, delay or 0, req.error)
         return None if given else NOT_APPLIED
     applied = settle.fail(
         call.engine,
@@ -167,6 +177,7 @@ def fail(req: Fail, call: Call) -> Data | None:
         stack=req.stack if isinstance(req.stack, list) else (),
         unrecoverable=bool(req.unrecoverable),
         remove=bool(req.remove_on_fail),
+        delay=delay,
     )
     return None if applied else NOT_APPLIED
 

@@ -51,6 +51,7 @@ class JobHeartbeatMany(Request, tag="JobHeartbeatB"):
 
     ids: Any = None
     tokens: Any = None
+    name_lost: Any = False  # ours: tell which of them are not being worked on any more
 
     def concerns(self, engine: Engine) -> Iterable[str]:
         return queues_of(engine, self.ids)
@@ -97,11 +98,13 @@ def job_heartbeat_many(req: JobHeartbeatMany, call: Call) -> Data:
     if not isinstance(req.ids, list):
         raise BadRequest("ids must be a list")
     tokens = req.tokens[: len(req.ids)] if isinstance(req.tokens, list) else []
-    alive = sum(
-        settle.heartbeat(call.engine, check.job_id(id), token, call.now)
+    lost = [
+        id
         for id, token in zip_longest(req.ids, tokens)
-    )
-    return Data({"ok": True, "count": alive})
+        if not settle.heartbeat(call.engine, check.job_id(id), token, call.now)
+    ]
+    told: dict[str, Any] = {"ok": True, "count": len(req.ids) - len(lost)}
+    return Data({**told, "lost": lost} if req.name_lost is True else told)
 
 
 def _span(duration: Any) -> int | None:

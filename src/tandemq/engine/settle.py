@@ -135,8 +135,11 @@ def fail(
     stack: Sequence[object] = (),
     unrecoverable: bool = False,
     remove: bool = False,
+    delay: int | None = None,
 ) -> bool:
     """End an attempt badly; False when the attempt has been ended meanwhile.
+
+    ``delay`` (ms) stands for the back-off of the message.
 
     Raises:
         NotLeased, TokenRequired, WrongToken
@@ -152,8 +155,40 @@ def fail(
     kept = [line for line in lines if line][: max(0, m.options.stack_trace_limit)]
     run.stack = tuple(kept) or None
     end_attempt(
-        engine, m, now, error, cause="max_attempts_exceeded", final=unrecoverable, remove=remove
+        engine,
+        m,
+        now,
+        error,
+        cause="max_attempts_exceeded",
+        final=unrecoverable,
+        remove=remove,
+        delay=delay,
     )
+    return True
+
+
+def give_back(
+    engine: Engine, id: str, token: str | None, now: int, delay: int, error: str | None = None
+) -> bool:
+    """Give a message back uncharged, to be ready in ``delay`` ms; False as for ``fail``.
+
+    For workers that cannot run it, or not now: it takes its old place, and ``error`` says why.
+
+    Raises:
+        NotLeased, TokenRequired, WrongToken
+    """
+    m, how = claim(engine, id, token)
+    if how is not HELD:
+        return False
+    run, _ = lease_of(m)
+    end_run(run)
+    run.error = run.error if error is None else cut(error)
+    run.started = 0
+    m.due = now + delay if delay else m.due
+    engine.shift(m, "reschedule" if delay else "release", DELAYED if delay else READY)
+    if engine.listening:
+        engine.say("delayed" if delay else "waiting", m, now, prev="active")
+    engine.match(engine.queues[m.queue], now)
     return True
 
 
@@ -166,6 +201,7 @@ def end_attempt(
     cause: str,
     final: bool = False,
     remove: bool = False,
+    delay: int | None = None,
 ) -> None:
     """Charge an attempt; retry after a back-off while the budget lasts, else bury the message."""
     run = m.run
@@ -186,15 +222,17 @@ def end_attempt(
     end_run(run, failed, Step(READY, now, None, m.attempts + 1))
     if engine.listening:
         engine.say("retried", m, now, prev="failed")
-    retry_later(engine, m, now)
+    retry_later(engine, m, now, delay)
 
 
-def retry_later(engine: Engine, m: Message, now: int) -> None:
-    """Send a leased message back for another try, after its back-off."""
+def retry_later(engine: Engine, m: Message, now: int, delay: int | None = None) -> None:
+    """Send a leased message back for another try, after ``delay`` ms or else its back-off."""
     assert m.run is not None, "a leased message has run"
     m.run.started = 0
     engine.counters.retried += 1
-    m.due = now + backoff(m.options, m.attempts, engine.uniform())
+    if delay is None:
+        delay = backoff(m.options, m.attempts, engine.uniform())
+    m.due = now + delay
     back = DELAYED if m.due > now else READY
     engine.shift(m, "fail", back)
     q = engine.queues[m.queue]
