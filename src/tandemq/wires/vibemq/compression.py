@@ -18,6 +18,7 @@ GZIP, BROTLI = "gzip", "brotli"
 FLAGS: Final = {GZIP: 1, BROTLI: 2}  # the byte before the body
 AVAILABLE: Final = (GZIP,) if brotli is None else (GZIP, BROTLI)
 
+THRESHOLD: Final = 1024  # bytes of a body from which on compressing is worth it, by default
 GZIP_CONTAINER: Final = 31  # window bits of zlib: the largest window, with the gzip frame around
 FASTEST: Final = 1
 MEMBERS: Final = 64  # of one gzip body; each costs the memory of a window while it is read

@@ -11,6 +11,7 @@ from msgspec import Struct
 from tandemq.wires.vibemq.json_text import too_deep
 
 MAX_MESSAGE: Final = 1_048_576  # bytes; real clients read no longer body, whatever we would send
+NACK: Final = "nack"  # the extension that lets a client give messages back
 
 
 class Frame(Struct, gc=False):

@@ -43,15 +43,14 @@ from tandemq.model.outcome import Late
 from tandemq.wires.framing import FrameDecoder
 from tandemq.wires.sniff import Wire
 from tandemq.wires.vibemq import binary_codec, compression, json_codec, requests, usual
-from tandemq.wires.vibemq.frames import MAX_MESSAGE, Form, Frame, Unreadable, fresh_id
+from tandemq.wires.vibemq.compression import THRESHOLD
+from tandemq.wires.vibemq.frames import MAX_MESSAGE, NACK, Form, Frame, Unreadable, fresh_id
 from tandemq.wires.vibemq.kinds import Kind
 from tandemq.wires.vibemq.queues import facts
 from tandemq.wires.vibemq.requests import Refusal, Ticket
 from tandemq.wires.wording import in_vibemq
 
-THRESHOLD: Final = 1024  # bytes of a body that is worth compressing
 LONGEST_ERROR: Final = 1000  # characters of its text
-NACK: Final = "nack"  # an extension
 NOBODY: Final = Ticket(None)
 
 _value = msgspec.json.Encoder().encode
