@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.server.offline import GatedStore, Peer, serving, turns, until
 
-from tandemq.model.outcome import Event
+from tandemq.model.outcome import Event, Remark
 
 
 def events(peer: Peer) -> list[tuple[str, str]]:
@@ -179,3 +179,119 @@ async def test_a_look_that_fails_stops_no_other(caplog: pytest.LogCaptureFixture
         await peer.push()
     assert [event.type for event in seen if event.type == "pushed"] == ["pushed"] * 2
     assert caplog.messages == ["a bug in what looks at events"] * len(seen)
+
+
+REMARKS: list[tuple[str, dict[str, Any], list[tuple[str, dict[str, Any]]]]] = [
+    ("Pause", {}, [("queue:paused", {})]),
+    ("Resume", {}, [("queue:resumed", {})]),
+    ("Drain", {}, [("queue:drained", {"count": 0})]),
+    ("Clean", {"grace": 0}, [("queue:cleaned", {"state": "waiting", "count": 0})]),
+    ("Obliterate", {}, [("queue:obliterated", {})]),
+    ("RateLimit", {"limit": 5, "duration": 9}, [("ratelimit:set", {"max": 5, "duration": 9})]),
+    ("RateLimitClear", {}, [("ratelimit:cleared", {})]),
+    ("SetConcurrency", {"limit": 5}, [("concurrency:set", {"concurrency": 5})]),
+    ("ClearConcurrency", {}, [("concurrency:cleared", {})]),
+    (
+        "SetStallConfig",
+        {"config": {"maxStalls": 2, "odd": 1}},
+        [("config:stall-changed", {"config": {"maxStalls": 2}})],
+    ),
+    (
+        "SetDlqConfig",
+        {"config": {"maxEntries": 2}},
+        [("config:dlq-changed", {"config": {"maxEntries": 2}})],
+    ),
+    (
+        "PUSHB",
+        {"jobs": [{"data": 1}, {"data": 2}]},
+        [("batch:pushed", {"total": 2, "inserted": 2, "duplicates": 0})],
+    ),
+    (
+        "PUSHB",
+        {"jobs": [{"data": 1, "uniqueKey": "k"}, {"data": 2, "uniqueKey": "k"}]},
+        [("batch:pushed", {"total": 2, "inserted": 1, "duplicates": 1})],
+    ),
+    ("RetryDlq", {}, [("dlq:retry-all", {"count": 0})]),
+    ("RetryDlq", {"dryRun": True}, []),
+    ("PurgeDlq", {}, [("dlq:purged", {"count": 0})]),
+    ("IsPaused", {}, []),
+]
+
+
+@pytest.mark.parametrize(("cmd", "fields", "told"), REMARKS)
+async def test_who_looks_at_the_server_is_told_what_was_done_to_a_queue(
+    cmd: str, fields: dict[str, Any], told: list[tuple[str, dict[str, Any]]]
+) -> None:
+    async with serving() as runtime:
+        seen: list[Event | Remark] = []
+        runtime.observers.survey(seen.append)
+        await Peer(runtime).do(cmd, queue="q", **fields)
+        await turns()
+        remarks = [(r.name, r.queue, r.fields) for r in seen if isinstance(r, Remark)]
+    assert remarks == [(name, "q", {"queue": "q", **more}) for name, more in told]
+
+
+async def test_who_looks_at_the_server_is_told_what_becomes_of_a_job() -> None:
+    async with serving() as runtime:
+        seen: list[Event | Remark] = []
+        runtime.observers.survey(seen.append)
+        peer = Peer(runtime)
+        id = await peer.push(delay=60_000)
+        await peer.do("ChangePriority", id=id, priority=3)
+        await peer.do("Update", id=id, data=2)
+        await peer.do("Promote", id=id)
+        await peer.do("PULLB", queue="q", count=5)
+        await peer.do("FAIL", id=id, error="x", unrecoverable=True)
+        await peer.do("RetryDlq", queue="q", jobId=id)
+        await peer.do("Discard", id=id)
+        await turns()
+        job = {"queue": "q", "jobId": id}
+        assert [(r.name, r.fields) for r in seen if isinstance(r, Remark)] == [
+            ("job:priority-changed", {**job, "priority": 3}),
+            ("job:data-updated", job),
+            ("job:promoted", {"jobId": id}),
+            ("batch:pulled", {"queue": "q", "count": 1}),
+            ("dlq:added", {**job, "reason": "max_attempts_exceeded"}),
+            ("dlq:retried", {**job, "count": 1}),
+            ("dlq:added", {**job, "reason": "unknown"}),
+            ("job:discarded", job),
+        ]
+        runtime.observers.end_survey(seen.append)
+        assert (runtime.engine.remarking, runtime.engine.listening) == (False, False)
+
+
+async def test_who_looks_at_the_server_is_told_of_schedules_workers_and_webhooks() -> None:
+    async with serving() as runtime:
+        seen: list[Event | Remark] = []
+        look = seen.append
+        runtime.observers.survey(look)
+        peer = Peer(runtime)
+        for _ in range(2):
+            await peer.do("Cron", name="c", queue="q", repeatEvery=60_000)
+        await peer.do("CronDelete", name="c")
+        worker = (await peer.do("RegisterWorker", name="w", queues=["q"]))["data"]["workerId"]
+        await peer.do("Heartbeat", id=worker)
+        await peer.do("UnregisterWorker", workerId=worker)
+        url, events = "http://h.example", ["job.failed"]
+        hook = (await peer.do("AddWebhook", url=url, events=events))["data"]["webhookId"]
+        await peer.do("SetWebhookEnabled", id=hook, enabled=False)
+        await peer.do("RemoveWebhook", webhookId=hook)
+        await turns()
+    remarks = [r for r in seen if isinstance(r, Remark)]
+    assert [r.name for r in remarks] == [
+        "cron:created", "cron:updated", "cron:deleted", "worker:connected", "worker:heartbeat",
+        "worker:disconnected", "webhook:added", "webhook:disabled", "webhook:removed",
+    ]  # fmt: skip
+    named = {"name": "w", "queues": ["q"], "hostname": "unknown", "pid": 0}
+    assert remarks[0].fields.keys() == {"name", "queue", "every", "nextRun"}
+    assert remarks[3].fields == {"workerId": worker, **named}
+    assert remarks[6].fields == {"id": hook, "url": url, "events": ("job.failed",)}
+
+
+async def test_nothing_is_remarked_while_nobody_looks_at_the_server() -> None:
+    async with serving() as runtime:
+        listener, peer = Peer(runtime), Peer(runtime)
+        await listener.do("SubscribeEvents", queue="q")
+        await peer.do("Pause", queue="q")
+        await turns()
+        assert len(events(listener)) == 1

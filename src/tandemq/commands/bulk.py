@@ -70,7 +70,9 @@ class RetryCompleted(Request, tag="RetryCompleted"):
 @command(Permission.CONTROL)
 def drain(req: Drain, call: Call) -> Answer | Later:
     """Take away the ready and delayed jobs of a queue and return how many there were."""
-    sweep = bulk.drain(call.engine, check.any_queue(req.queue))
+    queue = check.any_queue(req.queue)
+    sweep = bulk.drain(call.engine, queue)
+    remark_end(call, sweep, "queue:drained", queue)
     return run(call, req, sweep, counted)
 
 
@@ -84,6 +86,7 @@ def clean(req: Clean, call: Call) -> Answer | Later:
         return {"count": 0, "ids": []}
     most = CLEANED if limit is None else max(0, limit)
     sweep = bulk.clean(call.engine, queue, state, call.now - grace, most)
+    remark_end(call, sweep, "queue:cleaned", queue, state=req.state or "waiting")
     return run(call, req, sweep, lambda sweep: {"count": sweep.count, "ids": sweep.ids})
 
 
@@ -92,7 +95,12 @@ def obliterate(req: Obliterate, call: Call) -> Later | None:
     """Take away all jobs of a queue, active ones too, and everything that was set for it."""
     queue, engine = check.any_queue(req.queue), call.engine
     sweep = bulk.obliterate(engine, queue)
-    sweep.finish = lambda now: bulk.wipe(engine, queue, now)
+
+    def finish(now: int) -> None:
+        bulk.wipe(engine, queue, now)
+        engine.remark("queue:obliterated", queue, now, queue=queue)
+
+    sweep.finish = finish
     return run(call, req, sweep, lambda _: None)
 
 
@@ -125,6 +133,16 @@ def run(
     if sweeps.begin(call.engine, sweep, call.now):
         return answer(sweep)
     return LATER
+
+
+def remark_end(call: Call, sweep: Sweep, name: str, queue: str, **fields: Any) -> None:
+    """See to it that those who look at the server are told of how many a sweep has met."""
+    engine = call.engine
+
+    def finish(now: int) -> None:
+        engine.remark(name, queue, now, queue=queue, **fields, count=sweep.count)
+
+    sweep.finish = finish
 
 
 def counted(sweep: Sweep) -> Answer:

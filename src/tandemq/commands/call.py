@@ -145,6 +145,10 @@ class Call:
     now: int = 0
     req: Any = None
 
+    def remark(self, name: str, queue: str | None, /, **fields: Any) -> None:
+        """Tell those who look at the server of what was done."""
+        self.engine.remark(name, queue, self.now, **fields)
+
     def may(self, operation: Operation, queue: str) -> bool:
         """Whether the caller may do something with a queue."""
         return self.caller.trusted or self.host.accounts.may(self.caller, operation, queue)

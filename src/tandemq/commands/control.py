@@ -45,6 +45,7 @@ def pause(req: Pause, call: Call) -> None:
     queue = check.any_queue(req.queue)
     control.pause(call.engine, queue)
     call.engine.announce("paused", queue, call.now)
+    call.remark("queue:paused", queue, queue=queue)
 
 
 @command(Permission.CONTROL)
@@ -52,6 +53,7 @@ def resume(req: Resume, call: Call) -> None:
     """Hand out jobs of a queue again."""
     queue = check.any_queue(req.queue)
     call.engine.announce("resumed", queue, call.now)
+    call.remark("queue:resumed", queue, queue=queue)
     control.resume(call.engine, queue, call.now)
 
 

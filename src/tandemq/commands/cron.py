@@ -101,13 +101,16 @@ class CronDelete(Request, tag="CronDelete"):
 @command(Permission.PUBLISH, large=("data",))
 def cron(req: Cron, call: Call) -> dict[str, Any]:
     """Add a schedule or change one; what it has counted stays."""
+    wanted = _schedule(req)
+    known = wanted.name in call.engine.schedules
     s = schedules.upsert(
         call.engine,
-        _schedule(req),
+        wanted,
         call.now,
         immediately=req.immediately is True,
         restart=req.prevent_overlap is True,
     )
+    call.remark(f"cron:{'updated' if known else 'created'}", s.queue, **_told(s))
     return {"cron": shown(s)}
 
 
@@ -142,8 +145,10 @@ def cron_list(req: CronList, call: Call) -> dict[str, Any]:
 @command(Permission.CONTROL)
 def cron_delete(req: CronDelete, call: Call) -> None:
     """Remove a schedule; a job that it has published stays."""
-    if not isinstance(req.name, str) or not schedules.delete(call.engine, req.name):
+    queue = next(iter(_queue_of(call.engine, req.name)), None)
+    if queue is None or not schedules.delete(call.engine, req.name):
         raise NotFound("Cron job not found")
+    call.remark("cron:deleted", queue, name=req.name)
 
 
 # -- what is asked for ---------------------------------------------------------------------------
@@ -311,6 +316,12 @@ def shown(s: Schedule) -> dict[str, Any]:
         "timezone": s.tz,
         "priority": s.priority,
     }
+
+
+def _told(s: Schedule) -> dict[str, Any]:
+    """Return what those are told of a schedule who look at the server."""
+    when = {"every": s.every} if s.pattern is None else {"pattern": s.pattern}
+    return {"name": s.name, "queue": s.queue, **when, "nextRun": s.next}
 
 
 def size(s: Schedule) -> int:

@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from tandemq.commands import fields as check
 from tandemq.commands.answers import Page
-from tandemq.commands.bulk import Answer, counted, most, run
+from tandemq.commands.bulk import Answer, counted, most, remark_end, run
 from tandemq.commands.call import Buried, Call, Data, Later
 from tandemq.commands.jobdata import check_data, check_size
 from tandemq.commands.manage import body_as
@@ -137,10 +137,16 @@ def retry_dlq(req: RetryDlq, call: Call) -> Answer | Later:
     if req.data is not UNSET:
         return _replay(req, call, queue, dry)
     if req.job_id is not None:
-        return {"count": int(_retry_one(call, queue, check.job_id(req.job_id), dry))}
+        id = check.job_id(req.job_id)
+        count = int(_retry_one(call, queue, id, dry))
+        if count and not dry:
+            call.remark("dlq:retried", queue, queue=queue, count=count, jobId=id)
+        return {"count": count}
     wanted = _wanted(req.filter)
     limit = _smallest(most(req.count), wanted.limit)
     sweep = bulk.retry_dead(call.engine, queue, wanted._replace(limit=limit), dry=dry)
+    if not dry:
+        remark_end(call, sweep, "dlq:retry-all", queue)
     return run(call, req, sweep, counted)
 
 
@@ -148,9 +154,10 @@ def retry_dlq(req: RetryDlq, call: Call) -> Answer | Later:
 def purge_dlq(req: PurgeDlq, call: Call) -> Answer | Later:
     """Forget all dead letters of a queue, or those that fit ``filter``; ``dryRun`` counts them."""
     queue, dry = check.any_queue(req.queue), req.dry_run is True
-    return run(
-        call, req, bulk.purge_dead(call.engine, queue, _wanted(req.filter), dry=dry), counted
-    )
+    sweep = bulk.purge_dead(call.engine, queue, _wanted(req.filter), dry=dry)
+    if not dry:
+        remark_end(call, sweep, "dlq:purged", queue)
+    return run(call, req, sweep, counted)
 
 
 @command(Permission.CONTROL)
@@ -173,6 +180,8 @@ def set_dlq_config(req: SetDlqConfig, call: Call) -> None:
     changes = {name: value for name, value in _rules(config).items() if value is not UNSET}
     control.configure(call.engine, q, burial=msgspec.structs.replace(q.settings.burial, **changes))
     call.engine.tidy(q)
+    told = {name: config[name] for name in RULES if name in config}
+    call.remark("config:dlq-changed", queue, queue=queue, config=told)
 
 
 @command(Permission.INSPECT)
@@ -334,6 +343,9 @@ def _wanted(filter: Any) -> Wanted:
 def _smallest(*limits: int | None) -> Any:
     """Return the smallest of those limits that there are; None when there is none."""
     return min((limit for limit in limits if limit is not None), default=None)
+
+
+RULES = ("autoRetry", "autoRetryInterval", "maxAutoRetries", "maxAge", "maxEntries")
 
 
 def _rules(config: dict[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,14 @@ comes here (ruling 19).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from operator import is_
 from typing import TypeVar
 
 from tandemq.commands.call import LATER, Call, Later
 from tandemq.commands.table import Request
 from tandemq.engine import entrance
+from tandemq.engine.core import Engine
 from tandemq.engine.overflow import Blocked
 from tandemq.engine.pressure import Level
 from tandemq.model.errors import MemoryFull
@@ -41,3 +43,13 @@ def enter(
     b = Blocked(queue, call.caller.id, req.req_id, accept, until, size_bytes)
     reply: T | None = entrance.enter(engine, b, call.now)
     return LATER if reply is None else reply
+
+
+def remark_batch(
+    engine: Engine, queue: str, asked: Sequence[T], accepted: Sequence[T], now: int
+) -> None:
+    """Tell those who look at the server of a batch; what was there before is not what was asked."""
+    if engine.remarking:
+        total, new = len(asked), sum(map(is_, asked, accepted))
+        counts = {"total": total, "inserted": new, "duplicates": total - new}
+        engine.remark("batch:pushed", queue, now, queue=queue, **counts)

@@ -82,25 +82,33 @@ def rate_limit(req: RateLimit, call: Call) -> None:
         raise BadRequest("ttl must be greater than 0")
     whole = None if ttl is None else int(min(ttl, check.EXACT))
     limits.set_rate(call.engine, queue, most, span or SPAN, call.now, whole)
+    asked = {"max": most, "duration": span, "ttl": ttl}
+    told = {name: value for name, value in asked.items() if value is not None}
+    call.remark("ratelimit:set", queue, queue=queue, **told)
 
 
 @command(Permission.CONTROL)
 def rate_limit_clear(req: RateLimitClear, call: Call) -> None:
     """Hand out as fast as somebody pulls."""
-    limits.clear_rate(call.engine, check.any_queue(req.queue), call.now)
+    queue = check.any_queue(req.queue)
+    limits.clear_rate(call.engine, queue, call.now)
+    call.remark("ratelimit:cleared", queue, queue=queue)
 
 
 @command(Permission.CONTROL)
 def set_concurrency(req: SetConcurrency, call: Call) -> None:
     """Let at most ``limit`` jobs of a queue be active at a time, those active already included."""
-    queue = check.any_queue(req.queue)
-    limits.set_concurrency(call.engine, queue, _limit(req.limit), call.now)
+    queue, most = check.any_queue(req.queue), _limit(req.limit)
+    limits.set_concurrency(call.engine, queue, most, call.now)
+    call.remark("concurrency:set", queue, queue=queue, concurrency=most)
 
 
 @command(Permission.CONTROL)
 def clear_concurrency(req: ClearConcurrency, call: Call) -> None:
     """Let any number of jobs be active."""
-    limits.set_concurrency(call.engine, check.any_queue(req.queue), None, call.now)
+    queue = check.any_queue(req.queue)
+    limits.set_concurrency(call.engine, queue, None, call.now)
+    call.remark("concurrency:cleared", queue, queue=queue)
 
 
 @command(Permission.INSPECT)
@@ -136,6 +144,8 @@ def set_stall_config(req: SetStallConfig, call: Call) -> None:
             changes[field] = int(number)
     if changes:
         limits.set_stall(call.engine, queue, call.now, **changes)
+        told = {name: config[name] for name in ("enabled", *_STALL) if name in config}
+        call.remark("config:stall-changed", queue, queue=queue, config=told)
 
 
 @command(Permission.INSPECT)

@@ -120,6 +120,7 @@ def discard(req: Discard, call: Call) -> None:
     m = find(call, req.id)
     if not manage.discard(call.engine, m, check.text(req.token), call.now):
         raise NotFound("Job not found")
+    call.remark("job:discarded", m.queue, queue=m.queue, jobId=m.id)
 
 
 @command(Permission.CONTROL)
@@ -128,6 +129,7 @@ def promote(req: Promote, call: Call) -> None:
     m = known(call, req.id)
     if m is None or not manage.promote(call.engine, m, call.now):
         raise NotFound("Job not found or not delayed")
+    call.remark("job:promoted", m.queue, jobId=m.id)
 
 
 @command(Permission.CONTROL)
@@ -145,6 +147,7 @@ def move_to_delayed(req: MoveToDelayed, call: Call) -> None:
     m, delay = find(call, req.id), _delay(req.delay)
     if not manage.move_to_delayed(call.engine, m, check.text(req.token), delay, call.now):
         raise NotActive(f"Job is not active (current state: {name_of(m)})")
+    call.remark("job:moved-to-delayed", m.queue, queue=m.queue, jobId=m.id, delay=delay)
 
 
 @command(Permission.CONTROL)
@@ -161,9 +164,10 @@ def move_to_waiting_children(req: MoveToWaitingChildren, call: Call) -> Data:
 def change_delay(req: ChangeDelay, call: Call) -> None:
     """Let a job run ``delay`` ms from now, not earlier."""
     m = known(call, req.id)
-    token = check.text(req.token)
-    if m is None or not manage.change_delay(call.engine, m, token, _delay(req.delay), call.now):
+    token, delay = check.text(req.token), _delay(req.delay)
+    if m is None or not manage.change_delay(call.engine, m, token, delay, call.now):
         raise NotFound("Job not found or cannot change delay")
+    call.remark("job:delay-changed", m.queue, queue=m.queue, jobId=m.id, delay=delay)
 
 
 @command(Permission.CONTROL)
@@ -175,6 +179,7 @@ def change_priority(req: ChangePriority, call: Call) -> None:
         raise BadRequest("priority must be a number")
     if m is None or not manage.change_priority(call.engine, m, priority, check.flag(req.lifo)):
         raise NotFound("Job not found or not in queue")
+    call.remark("job:priority-changed", m.queue, queue=m.queue, jobId=m.id, priority=priority)
 
 
 @command(Permission.CONTROL, large=("data",))
@@ -187,6 +192,7 @@ def update(req: Update, call: Call) -> None:
         data = body_as(m, data)
     if m is None or not manage.update(call.engine, m, data):
         raise NotFound("Job not found or cannot be updated")
+    call.remark("job:data-updated", m.queue, queue=m.queue, jobId=m.id)
 
 
 @command(Permission.INSPECT)

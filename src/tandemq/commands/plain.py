@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call, Flowed, Later, Pushed, PushedMany
-from tandemq.commands.entry import enter
+from tandemq.commands.entry import enter, remark_batch
 from tandemq.commands.push import BATCH_LIMIT, Job, Name, contents, each
 from tandemq.commands.pushf import (
     JOB_LIMIT,
@@ -133,7 +133,9 @@ def push_many(req: PlainPushMany, call: Call) -> PushedMany | Later:
 
 
 def _push_many(engine: Engine, queue: str, jobs: Jobs, now: int) -> PushedMany:
-    return PushedMany(publish_plain(engine, queue, jobs, now))
+    ids = publish_plain(engine, queue, jobs, now)
+    remark_batch(engine, queue, ids, ids, now)
+    return PushedMany(ids)
 
 
 @variant

@@ -92,6 +92,8 @@ def _pull(req: Pull | PullMany, call: Call, count: int, many: bool, detach: bool
         span = LEASE if req.lock_ttl is None else _span(req.lock_ttl)
     terms = None if req.group is UNSET else _terms_of(req.group)
     taken = consume.take(call.engine, queue, None if detach else conn, count, span, now, terms)
+    if many and taken:
+        call.remark("batch:pulled", queue, queue=queue, count=len(taken))
     if taken or not req.timeout or not count:
         return Pulled(taken, many, owned)
     until, asked = now + int(req.timeout), (req.req_id, many, owned)

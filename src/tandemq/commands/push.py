@@ -19,7 +19,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from tandemq.commands import fields as check
 from tandemq.commands import repeat
 from tandemq.commands.call import Call, Later, Pushed, PushedMany
-from tandemq.commands.entry import enter
+from tandemq.commands.entry import enter, remark_batch
 from tandemq.commands.identity import NOTHING, Dedup, asked, bind, read_identity
 from tandemq.commands.jobdata import DATA_LIMIT, check_data, check_size
 from tandemq.commands.table import (
@@ -194,7 +194,9 @@ def push_many(req: PushMany, call: Call) -> PushedMany | Later:
 
 def _push_many(engine: Engine, queue: str, drafts: list[Message], now: int) -> PushedMany:
     check_all(engine, drafts, now)
-    return PushedMany([m.id for m in publish_all(engine, queue, drafts, now)])
+    accepted = publish_all(engine, queue, drafts, now)
+    remark_batch(engine, queue, drafts, accepted, now)
+    return PushedMany([m.id for m in accepted])
 
 
 def check_count(jobs: int) -> None:

@@ -73,6 +73,7 @@ def add_webhook(req: AddWebhook, call: Call) -> Data:
     call.host.observers.hooked()
     told = _shown(hook)
     named = {name: told[name] for name in ("url", "events", "queue", "createdAt")}
+    call.remark("webhook:added", None, id=hook.id, url=hook.url, events=hook.events)
     return Data({"webhookId": hook.id, **named})
 
 
@@ -81,6 +82,7 @@ def remove_webhook(req: RemoveWebhook, call: Call) -> Data:
     """Remove a webhook; deliveries that wait are not made."""
     if not call.engine.webhooks.remove(call.engine, check.job_id(req.webhook_id)):
         raise NotFound(UNKNOWN)
+    call.remark("webhook:removed", None, id=req.webhook_id)
     return Data({"removed": True})
 
 
@@ -104,6 +106,7 @@ def set_webhook_enabled(req: SetWebhookEnabled, call: Call) -> None:
         raise NotFound(UNKNOWN)
     hook.enabled = bool(req.enabled)
     call.engine.webhooks.put(call.engine, hook)
+    call.remark(f"webhook:{'enabled' if hook.enabled else 'disabled'}", None, id=hook.id)
 
 
 def _shown(hook: Webhook) -> dict[str, Any]:

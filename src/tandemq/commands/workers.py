@@ -81,6 +81,8 @@ def register_worker(req: RegisterWorker, call: Call) -> Data:
         )
     )
     fields = shown(worker, call)
+    told = {name: fields[name] for name in ("name", "queues", "hostname", "pid")}
+    call.remark("worker:connected", None, workerId=worker.id, **told)
     return Data({"workerId": fields.pop("id"), **fields})
 
 
@@ -89,6 +91,7 @@ def unregister_worker(req: UnregisterWorker, call: Call) -> Data:
     """Remove a worker from the registry."""
     if not call.engine.workers.unregister(req.worker_id):
         raise NotFound("Worker not found")
+    call.remark("worker:disconnected", None, workerId=req.worker_id)
     return Data({"removed": True})
 
 
@@ -107,6 +110,7 @@ def heartbeat(req: Heartbeat, call: Call) -> Data:
         figure = check.whole(value)
         if figure is not None:
             setattr(worker, name, figure)
+    call.remark("worker:heartbeat", None, workerId=worker.id)
     return Data({"ok": True})
 
 

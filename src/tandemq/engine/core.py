@@ -326,6 +326,8 @@ class Engine(Outbox):
         from tandemq.engine.endings import ended  # which builds on this module
 
         self.counters.expired += 1
+        told = {"ttl": m.options.ttl, "age": now - m.created}
+        self.remark("job:expired", m.queue, now, queue=m.queue, jobId=m.id, **told)
         if m.letter is not None:
             from tandemq.engine import dlq  # as well
 

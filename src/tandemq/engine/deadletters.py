@@ -78,7 +78,10 @@ def remember_try(run: Run, tried: Try) -> None:
 
 def buried(engine: Engine, m: Message) -> None:
     """A message has become a dead letter: set its timers, make room for it."""
-    q = engine.queues[m.queue]
+    q, run = engine.queues[m.queue], run_of(m)
+    engine.remark(
+        "dlq:added", q.name, run.finished, queue=q.name, jobId=m.id, reason=run.cause or "unknown"
+    )
     watch_over(engine, q)
     _set_retry(engine, m, q.settings.burial)
     _evict(engine, q)
@@ -118,8 +121,8 @@ def rang(engine: Engine, m: Message, now: int) -> None:
         return
     if at > now:
         engine.timers.set(m, at)
-    else:
-        retry(engine, m, now)
+    elif retry(engine, m, now):
+        engine.remark("dlq:auto-retried", m.queue, now, queue=m.queue, jobId=m.id)
 
 
 def rules_changed(engine: Engine, q: Queue) -> None:

@@ -98,6 +98,7 @@ def move(
     q = _grave_of(engine, dead_letter_queue(policy, m.queue), now)
     _begin(engine, q, m, Letter(m.letter.id, headers, death), now)
     engine.counters.dead_lettered += 1
+    engine.remark("dlq:added", m.queue, now, queue=m.queue, jobId=m.id, reason=cause_of(death))
 
 
 def may_return(engine: Engine, m: Message) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tandemq.engine.journal import Journal
 from tandemq.model.message import Message
-from tandemq.model.outcome import Deliver, Event, Late, Outcome, Reply
+from tandemq.model.outcome import Deliver, Event, Late, Outcome, Remark, Reply
 
 
 class Outbox:
@@ -17,10 +17,11 @@ class Outbox:
         self.journal = journal
         self.watched = False  # somebody outside has subscribed to events
         self.listening = False  # watched, or a webhook is on: events are built only then
+        self.remarking = False  # somebody looks at the whole server
         self._changed: dict[int, Message] = {}
         self._facts: dict[str, bytes | None] = {}
         self._effects: list[Reply | Late | Deliver] = []
-        self._events: list[Event] = []
+        self._events: list[Event | Remark] = []
 
     def say(self, type: str, m: Message, now: int, **fields: Any) -> None:
         """Tell those who listen; ask ``listening`` first, where it happens often."""
@@ -32,11 +33,16 @@ class Outbox:
         if self.listening:
             self._tell(Event(type, queue, "", now, {}))
 
+    def remark(self, name: str, queue: str | None, now: int, /, **fields: Any) -> None:
+        """Tell those who look at the server of what no event of a job tells."""
+        if self.remarking:
+            self._events.append(Remark(name, queue, now, fields))
+
     def _tell(self, event: Event) -> None:
         self._events.append(event)
         self.journal.note(event)
 
-    def heard(self) -> list[Event]:
+    def heard(self) -> list[Event | Remark]:
         """Hand over the events so far: who listens from now on has not heard them."""
         events, self._events = self._events, []
         return events

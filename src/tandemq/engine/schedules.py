@@ -126,8 +126,10 @@ def _plan(engine: Engine, s: Schedule, at: int) -> None:
 def _run(engine: Engine, s: Schedule, now: int) -> None:
     """Publish a message, unless nobody works or the last one has not ended."""
     if s.skip_if_no_worker and not engine.workers.on(s.queue, now):
+        engine.remark("cron:skipped", s.queue, now, name=s.name, queue=s.queue, reason="no-worker")
         return
     if s.exclusive and s.last_job and alive(engine.messages.get(s.last_job)):
+        engine.remark("cron:skipped", s.queue, now, name=s.name, queue=s.queue, reason="overlap")
         return
     m = publish.draft(s.queue, s.job_name, s.body, now, s.priority, s.delay, options_of(s))
     try:
@@ -137,6 +139,7 @@ def _run(engine: Engine, s: Schedule, now: int) -> None:
     s.last_job = accepted.id
     if accepted is m:
         s.executions += 1
+        engine.remark("cron:fired", s.queue, now, name=s.name, queue=s.queue)
 
 
 def _left_behind(engine: Engine, s: Schedule, now: int) -> str | None:

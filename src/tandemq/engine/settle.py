@@ -268,6 +268,7 @@ def overdue(engine: Engine, m: Message, now: int) -> None:
     ends, limit = lease_ends_at(m), times_out_at(m)
     if limit is not None and limit <= now:
         _retire(m)
+        engine.remark("job:timeout", m.queue, now, queue=m.queue, jobId=m.id)
         end_attempt(engine, m, now, "Job timeout exceeded", cause="timeout")
     elif m.options.unique_key is not None and dropped(engine, m, now):
         return
@@ -286,6 +287,9 @@ def _retire(m: Message) -> None:
 
 def _lease_ran_out(engine: Engine, m: Message, now: int) -> None:
     run, lease = lease_of(m)
+    engine.remark(
+        "job:lock-expired", m.queue, now, jobId=m.id, queue=m.queue, renewalCount=lease.renewals
+    )
     if _strike(
         engine, m, run, now, "Lock expired", f"Lock expired after {lease.renewals} renewals"
     ):

@@ -46,10 +46,19 @@ class Event(NamedTuple):
     fields: dict[str, Any]
 
 
+class Remark(NamedTuple):
+    """Something that a page about the server shows, and no event of a job tells."""
+
+    name: str  # as dashboards know it: of what, a colon, what happened
+    queue: str | None  # that it concerns; None is the server as a whole
+    at: int
+    fields: dict[str, Any]  # what is told
+
+
 class Outcome(NamedTuple):
     """What changed since the last outcome, and what must be said."""
 
     changed: dict[int, Message]  # by seq; a message that is GONE is to be forgotten
     facts: dict[str, bytes | None]
     effects: list[Reply | Late | Deliver]
-    events: list[Event]
+    events: list[Event | Remark]

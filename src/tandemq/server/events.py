@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from tandemq.engine.webhooks import Webhook, listen
-from tandemq.model.outcome import Event
+from tandemq.model.outcome import Event, Remark
 from tandemq.server.webhooks import Deliveries
 from tandemq.wires.bunqueue.events import event_frame
 
@@ -28,6 +28,7 @@ log = logging.getLogger("tandemq.server")
 TOLD = Raw(b"")  # stands for the request of what nobody requested
 
 Look = Callable[[Event], None]
+Survey = Callable[[Event | Remark], None]
 
 
 class Outlet:
@@ -38,7 +39,7 @@ class Outlet:
     def __init__(self, deliveries: Deliveries) -> None:
         self._deliveries = deliveries
 
-    def tell(self, told: tuple[Event, list[Webhook], list[Look]]) -> None:
+    def tell(self, told: tuple[Any, Sequence[Webhook], list[Survey]]) -> None:
         """Pass an event on; none of the takers may take long, and one that fails stops no other."""
         event, hooks, looks = told
         for hook in hooks:
@@ -58,13 +59,14 @@ class Observers:
         self._queue_of: dict[int, str] = {}
         self._watching: dict[str, dict[int, Connection]] = {}
         self._looks: dict[Look, str | None] = {}
+        self._surveys: dict[Survey, None] = {}
         self._waiting: list[tuple[Any, Any, Raw]] = []
         self.deliveries = Deliveries(runtime)
         self._outlet = Outlet(self.deliveries)
 
     def __len__(self) -> int:
         """Return how many connections and others look on."""
-        return len(self._queue_of) + len(self._looks)
+        return len(self._queue_of) + len(self._looks) + len(self._surveys)
 
     def subscribe(self, caller: Any, queue: str) -> None:
         """Tell a connection of what happens in one queue from now on, and in no other."""
@@ -101,11 +103,22 @@ class Observers:
         self._looks.pop(look, None)
         self._changed()
 
+    def survey(self, look: Survey) -> None:
+        """Call ``look`` with everything that happens, remarks about the server too."""
+        self._catch_up()
+        self._surveys[look] = None
+        self._changed()
+
+    def end_survey(self, look: Survey) -> None:
+        """Call ``look`` no more."""
+        self._surveys.pop(look, None)
+        self._changed()
+
     def hooked(self) -> None:
         """A webhook was added: say so if none can be delivered."""
         self.deliveries.check_client()
 
-    def collected(self, events: list[Event]) -> Sequence[tuple[Any, Any, Raw]]:
+    def collected(self, events: list[Event | Remark]) -> Sequence[tuple[Any, Any, Raw]]:
         """Return what is to be released for events: to whom, what, and that nobody asked."""
         if not (events or self._waiting):
             return ()
@@ -113,22 +126,28 @@ class Observers:
         return [*waiting, *self._addressed(events)]
 
     def _changed(self) -> None:
-        self._engine.watched = bool(self._queue_of or self._looks)
+        self._engine.remarking = bool(self._surveys)
+        self._engine.watched = bool(self._queue_of or self._looks or self._surveys)
         listen(self._engine)
 
     def _catch_up(self) -> None:
         """Address what has happened so far to those who were subscribed then."""
         self._waiting += self._addressed(self._engine.heard())
 
-    def _addressed(self, events: list[Event]) -> list[tuple[Any, Any, Raw]]:
+    def _addressed(self, events: list[Event | Remark]) -> list[tuple[Any, Any, Raw]]:
         found: list[tuple[Any, Any, Raw]] = []
+        surveys = list(self._surveys)
         for event in events:
+            if type(event) is Remark:
+                found.append((self._outlet, (event, (), surveys), TOLD))
+                continue
+            assert type(event) is Event, "there are these two"
             watching = self._watching.get(event.queue)
             if watching:
                 frame = event_frame(event)
                 found += [(connection, frame, TOLD) for connection in watching.values()]
             hooks = self._engine.webhooks.wanting(event.type, event.queue)
             looks = [look for look, queue in self._looks.items() if queue in (None, event.queue)]
-            if hooks or looks:
-                found.append((self._outlet, (event, hooks, looks), TOLD))
+            if hooks or looks or surveys:
+                found.append((self._outlet, (event, hooks, [*looks, *surveys]), TOLD))
         return found

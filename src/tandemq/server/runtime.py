@@ -22,6 +22,7 @@ from tandemq.config import Settings
 from tandemq.engine import clock, consume, facts, recovery
 from tandemq.engine.core import Engine
 from tandemq.engine.ids import Uuid7
+from tandemq.engine.webhooks import Webhook
 from tandemq.model.broker import Policy
 from tandemq.model.errors import TandemqError
 from tandemq.model.outcome import Late, Reply
@@ -355,10 +356,12 @@ class Runtime:
         self.engine.record(PROBE_FACT, str(now_ms()).encode())
         self._begin_turn()
 
-    def delivered(self, webhook: str, well: bool) -> None:
+    def delivered(self, hook: Webhook, event: str, well: bool) -> None:
         """A delivery has ended."""
-        self._begin_turn()
-        self.engine.webhooks.delivered(self.engine, webhook, now_ms(), well=well)
+        now, engine = self.begin(), self.engine
+        engine.webhooks.delivered(engine, hook.id, now, well=well)
+        what = "webhook:fired" if well else "webhook:failed"
+        engine.remark(what, None, now, webhookId=hook.id, url=hook.url, event=event)
 
     def restore(self, key: str, value: bytes | None) -> None:
         """Take a fact as the store has it."""

@@ -93,7 +93,7 @@ class Deliveries:
             self.dropped += 1
             if self.dropped % 1_000 == 1:
                 log.warning("%d deliveries wait: more to %s are dropped", self.waiting, hook.id)
-            self._runtime.loop.call_soon(self._ended, hook, False)
+            self._runtime.loop.call_soon(self._ended, hook, event, False)
             return
         line.waiting.append((hook, event))
         self.waiting += 1
@@ -124,7 +124,7 @@ class Deliveries:
                 hook, event = line.waiting.popleft()
                 self.waiting -= 1
                 if self._runtime.engine.webhooks.get(id) is not None:
-                    self._ended(hook, await self._deliver(hook, event))
+                    self._ended(hook, event, await self._deliver(hook, event))
                 self.held_bytes -= _size(event)
         finally:
             line.running -= 1
@@ -171,8 +171,8 @@ class Deliveries:
                 self._post = Post(self._networks, trust)
             return self._post
 
-    def _ended(self, hook: Webhook, well: bool) -> None:
-        self._runtime.delivered(hook.id, well)
+    def _ended(self, hook: Webhook, event: Event, well: bool) -> None:
+        self._runtime.delivered(hook, EVENTS[event.type], well)
 
 
 def _size(event: Event) -> int:
