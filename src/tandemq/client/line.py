@@ -1,0 +1,196 @@
+"""One place in a pool: a connection that comes back when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Any, Protocol, cast
+
+from tandemq.client.errors import (
+    CertificateRefused,
+    ConnectFailed,
+    LinkError,
+    NotAuthorized,
+    Refused,
+    TandemqError,
+    Timeout,
+    WrongServer,
+)
+from tandemq.client.link import Ended, Figures, Link
+from tandemq.client.reconnect import Backoff
+from tandemq.client.url import Target
+
+Restore = Callable[[Link], Awaitable[None]]
+HOPELESS = (NotAuthorized, WrongServer, CertificateRefused)  # trying again changes nothing
+
+
+class State(StrEnum):
+    """Where a line stands."""
+
+    DISCONNECTED = "disconnected"
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    RECONNECTING = "reconnecting"
+
+
+class Owner(Protocol):
+    """What a line needs of its pool."""
+
+    target: Target
+    restore: list[Restore]
+    proofs: list[dict[str, str]]
+
+    def free(self, link: Link) -> None:
+        """Hand calls that wait to a link with room."""
+
+    def changed(self, line: Line) -> None:
+        """Look at the state of a line, which is another one now."""
+
+
+class Line:
+    """Keeps one connection up until it is stopped.
+
+    Attributes:
+        link: the connection, None while there is none.
+        error: what went wrong last, None since a connection stands.
+    """
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._options = owner.target.options
+        self.state = State.DISCONNECTED
+        self.link: Link | None = None
+        self.error: TandemqError | None = None
+        self.figures = Figures()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it is connected, or about to be."""
+        return self._task is not None and not self._task.done()
+
+    def start(self, link: Link | None = None) -> None:
+        """Connect, now and whenever the connection is lost; ``link`` is one that stands already."""
+        if not self.running:
+            self.link = link
+            self._task = asyncio.create_task(self._keep(), name="tandemq link")
+
+    async def stop(self) -> None:
+        """Close the connection in good order, and do not come back."""
+        if self.link is not None:
+            self.link.close()
+            await self.link.lost
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _keep(self) -> None:
+        options = self._options
+        delays = Backoff(
+            cast(float, options.reconnect_delay), cast(float, options.max_reconnect_delay)
+        )
+        self._is(State.CONNECTING)
+        try:
+            while True:
+                self.error = await self._attempt(delays)
+                most = options.max_reconnect_attempts
+                if isinstance(self.error, (*HOPELESS, Ended)) or not options.reconnect:
+                    return
+                if most is not None and delays.attempts >= most:
+                    return
+                self._is(State.RECONNECTING)
+                await asyncio.sleep(delays.next())
+        finally:
+            self.link = None
+            self._is(State.DISCONNECTED)
+
+    async def _attempt(self, delays: Backoff) -> TandemqError:
+        """Connect once and stay as long as it lasts; return why it did not or does not."""
+        try:
+            self.link = self.link or await self.connect()
+        except TandemqError as error:
+            self.figures.errors += 1
+            return error
+        delays.reset()
+        self.error = None
+        self._is(State.CONNECTED)
+        self._owner.free(self.link)
+        reason = await asyncio.shield(self.link.lost)
+        self.link = None
+        return reason
+
+    def _is(self, state: State) -> None:
+        self.state = state
+        self._owner.changed(self)
+
+    async def connect(self) -> Link:
+        """Make one connection, greet the server, and restore what belongs to the connection.
+
+        Raises:
+            ConnectFailed, WrongServer, CertificateRefused, NotAuthorized, BadOption
+        """
+        target, seconds = self._owner.target, cast(float, self._options.connect_timeout)
+        link: Link | None = None
+        try:
+            async with asyncio.timeout(seconds):
+                link = await self._open()
+                held = await link.greet(self._owner.proofs)
+                self._owner.proofs.insert(0, self._owner.proofs.pop(held)) if held else None
+                for restore in self._owner.restore:
+                    await restore(link)
+        except BaseException as error:
+            if link is not None:
+                link.end(Ended("the connection was given up"))
+            raise _explained(error, target, seconds) from error
+        return link
+
+    async def _open(self) -> Link:
+        target, loop = self._owner.target, asyncio.get_running_loop()
+        context = target.context()
+        _, link = await loop.create_connection(
+            lambda: Link(target, self.figures, self._owner.free),
+            target.host,
+            target.port,
+            ssl=context,
+            server_hostname=target.host if context else None,
+        )
+        return link
+
+
+def _explained(error: BaseException, target: Target, seconds: float) -> BaseException:
+    """Return why there is no connection, in words that say what to do."""
+    match error:
+        case NotAuthorized():
+            text = f"{error.text} ({target}): check the token, or user and password, of the URL"
+            return NotAuthorized(error.command, text)
+        case WrongServer() | CertificateRefused():
+            return error
+        case ssl.SSLCertVerificationError():
+            why = error.verify_message or str(error)
+            return CertificateRefused(
+                f"the certificate of {target} is refused: {why}; name the file to trust as ca=..."
+            )
+        case ssl.SSLError():
+            return WrongServer(
+                f"{target} does not speak TLS as we do ({error.reason}): "
+                "is tls=1 right for this port?"
+            )
+        case Timeout() | TimeoutError():
+            return ConnectFailed(f"{target} did not answer within {seconds:g} s")
+        case LinkError() | Refused():
+            return ConnectFailed(f"{target} did not let us in: {error}")
+        case OSError():
+            return ConnectFailed(f"cannot connect to {target}: {error.strerror or error}")
+    return error
+
+
+def proofs(target: Target) -> list[dict[str, str]]:
+    """Return what may prove who asks; a secret behind a user is a token or a password."""
+    if target.token is None:
+        return []
+    known: list[dict[str, Any]] = [{"token": target.token}]
+    if target.user is not None:
+        known.append({"user": target.user, "password": target.token})
+    return known

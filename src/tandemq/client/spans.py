@@ -1,0 +1,65 @@
+"""Spans and moments as people give them, and as the wire wants them: in milliseconds."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from tandemq.client.errors import BadOption
+
+Span = timedelta | float
+"""A length of time: a ``timedelta``, or a number of seconds."""
+
+_UNITS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TEXT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")
+
+
+def seconds(span: Span, name: str = "the span") -> float:
+    """Return a span in seconds.
+
+    Raises:
+        BadOption: it is no span, negative, or not finite.
+    """
+    if isinstance(span, timedelta):
+        value = span.total_seconds()
+    elif isinstance(span, bool) or not isinstance(span, (int, float)):
+        raise BadOption(f"{name} is {span!r}; give a timedelta or a number of seconds")
+    else:
+        value = float(span)
+    if not 0 <= value < float("inf"):
+        raise BadOption(f"{name} is {span!r}; it must be 0 or more, and finite")
+    return value
+
+
+def millis(span: Span, name: str = "the span") -> int:
+    """Return a span in whole milliseconds."""
+    return round(seconds(span, name) * 1000)
+
+
+def seconds_of_text(text: str, name: str) -> float:
+    """Read a span such as ``500ms``, ``30s``, ``5m``, ``2h`` or ``1.5``, which are seconds."""
+    found = _TEXT.fullmatch(text.strip())
+    if found is None:
+        raise BadOption(f"{name} is {text!r}; write it like 500ms, 30s, 5m or 2h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def moment_ms(moment: datetime, name: str = "the moment") -> int:
+    """Return a moment in ms since the epoch.
+
+    Raises:
+        BadOption: it is none, or says no zone.
+    """
+    if not isinstance(moment, datetime):
+        raise BadOption(f"{name} is {moment!r}; give a datetime with a zone")
+    if moment.tzinfo is None or moment.utcoffset() is None:
+        raise BadOption(
+            f"{name} has no zone, so it could be any of 24 moments: "
+            "write datetime.now(UTC) or moment.astimezone()"
+        )
+    return round(moment.timestamp() * 1000)
+
+
+def moment_of(ms: float | None) -> datetime | None:
+    """Return a moment in UTC, None for none."""
+    return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC)
