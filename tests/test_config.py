@@ -13,7 +13,7 @@ import pytest
 
 from tandemq.config import FIELDS, BadSetting, Settings, read, tokens_from
 from tandemq.config.report import rows, template
-from tandemq.config.settings import superuser_password
+from tandemq.config.secrets import superuser_password
 
 EMPTY = Path("/nonexistent")
 

@@ -26,6 +26,7 @@ from tandemq.model.health import Figures, HealthStatus
 from tandemq.server.app import listening, opened, reporting, running, settled
 from tandemq.server.health import figures, health, in_flight
 from tandemq.server.healthport import PORT as HEALTH_PORT
+from tandemq.server.http.app import serving
 from tandemq.server.inside import Inside
 from tandemq.server.meter import now_ms
 from tandemq.server.runtime import Runtime
@@ -50,6 +51,7 @@ class BrokerServer(Queues):
         self._guest: Inside | None = None
         self._ports: list[int] = []
         self._health_port: int | None = None
+        self._http_port: int | None = None
         self._asked, self._at_once = asyncio.Event(), asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
 
@@ -71,6 +73,7 @@ class BrokerServer(Queues):
             store = parts.enter_context(opened(settings, self._store))
             runtime = await parts.enter_async_context(running(settings, store, alone=False))
             self._health_port = await parts.enter_async_context(reporting(runtime))
+            self._http_port = await parts.enter_async_context(serving(runtime, certificate))
             parts.push_async_callback(self._settle, runtime)
             self._ports = await parts.enter_async_context(listening(runtime, certificate))
             self._runtime, self._guest = runtime, Inside(runtime)
@@ -136,7 +139,8 @@ class BrokerServer(Queues):
         try:
             await parts.aclose()
         finally:
-            self._stack = self._runtime = self._guest = self._health_port = None
+            self._stack = self._runtime = self._guest = None
+            self._health_port = self._http_port = None
             self._ports = []
 
     async def _settle(self, runtime: Runtime) -> None:
@@ -164,6 +168,11 @@ class BrokerServer(Queues):
     def health_port(self) -> int | None:
         """The port of ``/health/`` and ``/metrics/``, None where there is none."""
         return self._health_port
+
+    @property
+    def http_port(self) -> int | None:
+        """The port of HTTP, None where it is off."""
+        return self._http_port
 
     @property
     def metrics(self) -> Figures:
@@ -205,7 +214,7 @@ class BrokerBuilder:
     """
 
     def __init__(self) -> None:
-        self._given: dict[str, Any] = {}
+        self._given: dict[str, Any] = {"http": False}
         self._store: Store | None = None
 
     @classmethod
@@ -235,6 +244,10 @@ class BrokerBuilder:
     def use_port(self, port: int) -> BrokerBuilder:
         """Speak all wires on this port; 0 takes a free one."""
         return self._with(port=port)
+
+    def use_http(self, port: int = 6790) -> BrokerBuilder:
+        """Serve HTTP too; 0 takes a free port."""
+        return self._with(http=True, http_port=port)
 
     def use_tls(self, certificate: str, key: str) -> BrokerBuilder:
         """Encrypt with this certificate chain and its private key, both PEM files."""

@@ -645,7 +645,7 @@ async def test_a_bug_in_reading_a_frame_is_told_and_logged_and_harms_nobody(
     async with serving() as server:
         peer = Peer(server)
         with monkeypatch.context() as patched:
-            patched.setattr(session, "_read", broken)
+            patched.setattr(session, "read", broken)
             peer.send("Ping")
             await turns()
         assert [answer["error"] for answer in peer.read_others()] == ["Internal server error"]

@@ -54,7 +54,7 @@ def auth(req: Auth, call: Call) -> Any:
     return accounts.by_token(caller, req.req_id, token, None)
 
 
-@command(Permission.OPEN, keeps=False)
+@command(Permission.OPEN, keeps=False, http="GET /ping")
 def ping(req: Ping, call: Call) -> Data:
     """Return a sign of life with the server's time in ms."""
     return Data({"pong": True, "time": float(call.now)})

@@ -109,7 +109,7 @@ class Fail(Request, tag="FAIL", kw_only=True):
         )
 
 
-@command(Permission.SUBSCRIBE, large=("result",))
+@command(Permission.SUBSCRIBE, large=("result",), http="POST /jobs/{id}/ack")
 def ack(req: Ack, call: Call) -> Data | None:
     """Complete a job and keep its result."""
     applied = settle.ack(
@@ -153,7 +153,7 @@ def ack_many(req: AckMany, call: Call) -> Data | None:
     return None
 
 
-@command(Permission.SUBSCRIBE, large=("error", "stack"))
+@command(Permission.SUBSCRIBE, large=("error", "stack"), http="POST /jobs/{id}/fail")
 def fail(req: Fail, call: Call) -> Data | None:
     """End an attempt badly: the job is tried again after its back-off, or becomes a dead letter.
 

@@ -71,13 +71,13 @@ class PullMany(Request, tag="PULLB", kw_only=True):
         return cls(**found, count=None if count is None else math.ceil(count))
 
 
-@command(Permission.SUBSCRIBE, keeps=False)
+@command(Permission.SUBSCRIBE, keeps=False, http="GET /queues/{queue}/jobs 200")
 def pull(req: Pull, call: Call) -> Pulled | Later:
     """Take the next job, waiting up to ``timeout`` ms for one."""
     return _pull(req, call, 1, False, bool(req.detach) and not req.owner)
 
 
-@command(Permission.SUBSCRIBE, keeps=False)
+@command(Permission.SUBSCRIBE, keeps=False, http="POST /queues/{queue}/jobs/pull-batch 200")
 def pull_many(req: PullMany, call: Call) -> Pulled | Later:
     """Take up to ``count`` jobs, waiting up to ``timeout`` ms for the first."""
     return _pull(req, call, req.count or 0, True, False)

@@ -152,7 +152,7 @@ class PushMany(Request, tag="PUSHB", kw_only=True):
         return cls(queue=queue, jobs=jobs, req_id=fields.get("reqId", ABSENT))
 
 
-@command(Permission.PUBLISH, large=("data",))
+@command(Permission.PUBLISH, large=("data",), http="POST /queues/{queue}/jobs body")
 def push(req: Push, call: Call) -> Pushed | Later:
     """Add a job to a queue and return its id."""
     queue, req_id = req.queue, req.req_id
@@ -174,7 +174,7 @@ def _push(engine: Engine, m: Message, now: int) -> Pushed:
     return Pushed(publish(engine, m, now).id)
 
 
-@command(Permission.PUBLISH, large=("jobs",))
+@command(Permission.PUBLISH, large=("jobs",), http="POST /queues/{queue}/jobs/bulk body")
 def push_many(req: PushMany, call: Call) -> PushedMany | Later:
     """Add jobs to a queue, all or none, and return their ids."""
     queue, jobs = check.queue_name(req.queue), req.jobs

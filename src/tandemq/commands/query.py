@@ -83,7 +83,7 @@ class Count(Request, tag="Count"):
     queue: Any = None
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /jobs/{id} 404")
 def get_job(req: GetJob, call: Call) -> Found:
     """Return a job with its state, its result and its last error."""
     return Found(find(call, req.id))

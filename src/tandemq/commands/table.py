@@ -106,6 +106,22 @@ def queues_of(engine: Engine, ids: Any) -> Iterable[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class HttpRoute:
+    """Where a command is found over HTTP, written ``METHOD /path/{field} [status] [body]``."""
+
+    method: str
+    path: str  # its parameters are fields of the request
+    refused: int = 400  # the status of a refusal that has none of its own
+    body: bool = False  # there has to be one
+
+    @classmethod
+    def parse(cls, text: str) -> HttpRoute:
+        method, path, *rest = text.split()
+        status = next((int(word) for word in rest if word.isdigit()), 400)
+        return cls(method, path, status, "body" in rest)
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """One row."""
 
@@ -116,6 +132,7 @@ class Command:
     keeps: bool  # the answer promises that something is kept, or shows what is not kept yet
     large: frozenset[str]  # fields that hold users' data or many members, so they may be large
     last: bool = False  # its answer comes behind what it has delivered to the same peer
+    http: tuple[HttpRoute, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -134,6 +151,7 @@ def command(
     keeps: bool = True,
     large: Iterable[str] = (),
     last: bool = False,
+    http: str | tuple[str, ...] = (),
     table: dict[str, Command] | None = None,
 ) -> Callable[[F], F]:
     """Register a function ``(request, call) -> reply``; its first annotation is the request.
@@ -141,14 +159,18 @@ def command(
     ``keeps=False`` lets the answer leave before what it grew on is stored: right for leases,
     which a crash may forget, and for figures, which are needed most when nothing can be stored.
     ``large`` names the fields that may take as much as a frame may hold; all others are small.
+    ``http`` are its routes, see ``HttpRoute``.
     """
+
+    texts = (http,) if isinstance(http, str) else http
+    routes = tuple(map(HttpRoute.parse, texts))
 
     def register(run: F) -> F:
         request = next(iter(get_type_hints(run).values()))
         name = request.__struct_config__.tag
         rows = COMMANDS if table is None else table
         assert name not in rows, f"{name} is registered twice"
-        row = Command(name, request, run, permission, keeps, frozenset(large), last)
+        row = Command(name, request, run, permission, keeps, frozenset(large), last, routes)
         rows[name] = BY_REQUEST[request] = row
         return run
 

@@ -38,6 +38,7 @@ _NAMES: dict[str, tuple[tuple[str, ...], Callable[[str], str]]] = {
     "host": (("HOST",), _as_it_is),
     "port": (("TCP_PORT",), _as_it_is),
     "http_port": (("HTTP_PORT",), _as_it_is),
+    "cors_origins": (("CORS_ALLOW_ORIGIN",), _as_it_is),
     "data": (("BUNQUEUE_DATA_PATH", "BQ_DATA_PATH", "DATA_PATH", "SQLITE_PATH"), _as_it_is),
     "tokens": (("AUTH_TOKENS",), _as_it_is),
     "tls_cert": (("TLS_CERT_FILE",), _as_it_is),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from tandemq.config.fields import BadSetting, about, fields_of
+from tandemq.config.secrets import tokens_from
 
 Durability = Literal["memory", "buffered", "commit", "sync"]
 Loop = Literal["auto", "uvloop", "asyncio"]
@@ -34,6 +34,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         int, about("Port of the wire protocols; 0 takes a free one.", low=0, high=65_535)
     ] = 6789
     http_port: Annotated[int, about("Port of HTTP; 0 takes a free one.", low=0, high=65_535)] = 6790
+    http: Annotated[bool, about("Serve HTTP.")] = True
+    cors_origins: Annotated[
+        tuple[str, ...], about("Origins whose pages may read HTTP answers; * is all.")
+    ] = ()
+    trusted_proxy: Annotated[
+        tuple[str, ...], about("Networks of proxies that say by X-Forwarded-For who asks.")
+    ] = ()
     data: Annotated[str, about("File that keeps the messages; 'memory' keeps none.")] = (
         "./tandemq.db"
     )
@@ -307,6 +314,16 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The networks of ``webhook_allow``; an entry may name several, with commas between."""
         return tuple(ip_network(text, strict=False) for text in _parts(self.webhook_allow))
 
+    @property
+    def proxy_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """The networks of ``trusted_proxy``; an entry may name several, as above."""
+        return tuple(ip_network(text, strict=False) for text in _parts(self.trusted_proxy))
+
+    @property
+    def cors_allowed(self) -> tuple[str, ...]:
+        """The origins of ``cors_origins``; an entry may name several, as above."""
+        return _parts(self.cors_origins)
+
     def _check_each(self) -> None:
         for field in FIELDS.values():
             value = getattr(self, field.name)
@@ -323,15 +340,16 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise BadSetting(text, "durability", "data")
         if not all(token.strip() for token in self.tokens):
             raise BadSetting("tokens must not contain an empty one", "tokens")
-        try:
-            _ = self.webhook_networks
-        except ValueError as problem:
-            text = f"webhook_allow must be addresses or networks like 10.1.0.0/16: {problem}"
-            raise BadSetting(text, "webhook_allow") from None
+        for name in ("webhook_allow", "trusted_proxy"):
+            try:
+                _ = [ip_network(text, strict=False) for text in _parts(getattr(self, name))]
+            except ValueError as problem:
+                text = f"{name} must be addresses or networks like 10.1.0.0/16: {problem}"
+                raise BadSetting(text, name) from None
         if bool(self.tls_cert) != bool(self.tls_key):
             text = "tls_cert and tls_key belong together: give both or neither"
             raise BadSetting(text, "tls_cert", "tls_key")
-        if self.port == self.http_port != 0:
+        if self.http and self.port == self.http_port != 0:
             text = f"port and http_port must differ, both are {self.port}"
             raise BadSetting(text, "port", "http_port")
         if self.superuser_password and self.superuser_password_file:
@@ -350,49 +368,6 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def _parts(entries: tuple[str, ...]) -> tuple[str, ...]:
     """Return what entries name that may each name several things, with commas between."""
     return tuple(part for entry in entries for part in map(str.strip, entry.split(",")) if part)
-
-
-def tokens_from(path: str) -> tuple[str, ...]:
-    """Read a file of tokens: one a line, empty lines and lines that begin with ``#`` left out.
-
-    Raises:
-        BadSetting: it cannot be read or holds no token.
-    """
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
-        reason = getattr(problem, "strerror", None) or "it is not UTF-8 text"
-        raise BadSetting(f"token_file {path} cannot be read: {reason}", "token_file") from None
-    stripped = (line.strip() for line in lines)
-    tokens = tuple(line for line in stripped if line and not line.startswith("#"))
-    if not tokens:
-        raise BadSetting(f"token_file {path} holds no token: write one a line", "token_file")
-    return tokens
-
-
-def superuser_password(settings: Settings) -> str:
-    """Return the password of the superuser that is to be made, without the file's last line end.
-
-    Raises:
-        BadSetting: there is none, or its file cannot be read.
-    """
-    path, password = settings.superuser_password_file, settings.superuser_password or ""
-    if path is not None:
-        try:
-            password = Path(path).read_bytes().decode("utf-8")
-        except (OSError, UnicodeDecodeError) as problem:
-            reason = getattr(problem, "strerror", None) or "it is not UTF-8 text"
-            text = f"superuser_password_file {path} cannot be read: {reason}"
-            raise BadSetting(text, "superuser_password_file") from None
-        password = password.removesuffix("\n").removesuffix("\r")
-    if not password:
-        where = "it is empty" if path is not None else "none is given"
-        text = (
-            f"the superuser {settings.superuser_name!r} needs a password, and {where}: name a file "
-            "of it (--superuser-password-file) or set TANDEMQ_SUPERUSER_PASSWORD"
-        )
-        raise BadSetting(text, "superuser", "superuser_password_file")
-    return password
 
 
 FIELDS = fields_of(Settings)

@@ -119,6 +119,13 @@ def disconnect(
             engine.match(touched, now)
 
 
+def keep(engine: Engine, conn: int) -> None:
+    """Let everything that a connection holds outlive it: it has been answered, and goes."""
+    for m in engine.leased_by.pop(conn, {}).values():
+        lease_of(m)[1].conn = None
+        engine.touched(m)
+
+
 def release(engine: Engine, m: Message, now: int) -> None:
     """Give a leased message back to its old place, uncharged; who calls lets its queue match.
 

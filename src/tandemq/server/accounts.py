@@ -7,6 +7,7 @@ against what is granted at that moment.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from hashlib import sha256
@@ -15,9 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tandemq.commands.call import LATER, Later
 from tandemq.commands.users import PASSWORD_LENGTH
 from tandemq.config import BadSetting
-from tandemq.config.settings import superuser_password
+from tandemq.config.secrets import superuser_password
 from tandemq.engine import consume, users, watches
-from tandemq.model.errors import BadCredentials, BadPassword, Busy, Overloaded, TandemqError
+from tandemq.model.errors import (
+    BadCredentials,
+    BadPassword,
+    Busy,
+    Overloaded,
+    TandemqError,
+    Unauthenticated,
+)
 from tandemq.model.permission import Operation
 from tandemq.server.guard import Failures, Tokens
 from tandemq.server.meter import now_ms
@@ -109,27 +117,88 @@ class Accounts:
     def by_password(self, caller: Any, req: Any, name: str, password: str, welcome: Any) -> Any:
         """Let a connection be a user; one that does not exist takes as long to be refused."""
         failed = Login(caller, req, None, BadPassword(), welcome)
-        user = self._users.get(name)
-        stand_in = user or self._users.somebody()
-        if stand_in is None or len(password) > PASSWORD_LENGTH:
+
+        def checked(found: Identity | None, refusal: TandemqError | None) -> None:
+            if refusal is not None:
+                self._reply(caller, req, refusal)
+            else:
+                self._take_up(failed._replace(found=found))
+
+        if not self._check(caller.origin, name, password, checked):
             return self._decide(failed)
-        stored = stand_in.password
-
-        def checked(right: bool | None) -> None:
-            if right is None:
-                self._reply(caller, req, Busy())
-                return
-            found = Identity(name, stored) if right and user is not None else None
-            self._take_up(failed._replace(found=found))
-
-        proven = None if user is None else name
-        self.passwords.check(caller.origin, proven, stored, password, checked)
         caller.hold()
         return LATER
 
+    def _check(
+        self,
+        origin: str,
+        name: str,
+        password: str,
+        then: Callable[[Identity | None, TandemqError | None], None],
+    ) -> bool:
+        """Tell ``then`` who a name and a password stand for; False: nobody, and it is not told.
+
+        Raises:
+            Busy
+        """
+        user = self._users.get(name)
+        stand_in = user or self._users.somebody()
+        if stand_in is None or len(password) > PASSWORD_LENGTH:
+            return False
+        stored = stand_in.password
+
+        def checked(right: bool | None) -> None:
+            found = Identity(name, stored) if right and user is not None else None
+            then(found, Busy() if right is None else None)
+
+        self.passwords.check(origin, None if user is None else name, stored, password, checked)
+        return True
+
+    async def proven(self, origin: str, given: str | tuple[str, str]) -> Identity:
+        """Return whom a token, or a name and a password, stand for; slowly after many failures.
+
+        Raises:
+            BadCredentials, Busy
+        """
+        refusal: TandemqError
+        if isinstance(given, str):
+            found, refusal = self.identify(given), BadCredentials("Invalid token")
+        else:
+            told: asyncio.Future[Identity | None] = self._runtime.loop.create_future()
+
+            def checked(found: Identity | None, refusal: TandemqError | None) -> None:
+                if told.done():
+                    return
+                if refusal is not None:
+                    told.set_exception(refusal)
+                else:
+                    told.set_result(found)
+
+            asked = self._check(origin, *given, checked)
+            found, refusal = await told if asked else None, BadPassword()
+        if self._slowed(origin, found):
+            await asyncio.sleep(SLOWED)
+        if found is None or not self._holds(found):
+            raise refusal
+        return found
+
+    def may_everything(self, identity: Identity) -> bool:
+        """Whether nothing is asked of an identity any more."""
+        return identity.user is None or self._users.find(identity.user).superuser
+
+    def admit(self, caller: Any, identity: Identity) -> None:
+        """Let a caller be whom it has proved to be, as long as that holds.
+
+        Raises:
+            Unauthenticated: it does not hold any more.
+        """
+        if not self._holds(identity):
+            raise Unauthenticated
+        self._become(caller, identity)
+
     def _decide(self, login: Login) -> Any:
         """Answer a login at once, or later where too many have failed."""
-        if not self._slowed(login):
+        if not self._slowed(login.caller.origin, login.found):
             return self._conclude(login)
         login.caller.hold()
         self._runtime.loop.call_later(SLOWED, self._answer, login)
@@ -137,15 +206,15 @@ class Accounts:
 
     def _take_up(self, login: Login) -> None:
         """Answer a login that is waiting already."""
-        if self._slowed(login):
+        if self._slowed(login.caller.origin, login.found):
             self._runtime.loop.call_later(SLOWED, self._answer, login)
         else:
             self._answer(login)
 
-    def _slowed(self, login: Login) -> bool:
+    def _slowed(self, origin: str, found: Identity | None) -> bool:
         """Note whether a login has failed; whether its address is to wait (ruling 5)."""
-        origin, now = login.caller.origin, now_ms()
-        if login.found is None:
+        now = now_ms()
+        if found is None:
             log.warning("a login from %s failed", origin or "an unknown address")
             self._failures.note(origin, now)
         return self._limit > 0 and self._failures.too_many(origin, now)

@@ -13,11 +13,12 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext, suppres
 from typing import Any
 
 from tandemq.config import BadSetting, Settings
-from tandemq.config.settings import tokens_from
+from tandemq.config.secrets import tokens_from
 from tandemq.server.banner import banner
 from tandemq.server.connections import Connection
 from tandemq.server.health import figures, health
 from tandemq.server.healthport import HealthCheckServer
+from tandemq.server.http.app import serving
 from tandemq.server.meter import now_ms
 from tandemq.server.runtime import Runtime
 from tandemq.server.tls import ServerCertificate
@@ -63,14 +64,14 @@ async def _main(settings: Settings) -> int:
         began = time.perf_counter()
         async with running(settings, store) as runtime:
             log.info("loaded %d messages in %.1f s", len(runtime.engine.messages), _since(began))
-            async with reporting(runtime) as health_port:
+            async with reporting(runtime) as health_port, serving(runtime, certificate) as http:
                 async with listening(runtime, certificate) as ports:
                     with _reloading(runtime, certificate):
                         kept = _kept(settings, len(runtime.engine.messages))
                         shown = banner(
                             settings,
                             ports,
-                            None,
+                            http,
                             certificate is not None,
                             kept,
                             len(runtime.engine.users),

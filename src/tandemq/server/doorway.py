@@ -74,7 +74,7 @@ class Doorway:
     def _let_in(self, wire: Wire) -> bool:
         connection = self._connection
         if wire is Wire.HTTP:
-            connection.transport.write(http_answer(None))
+            connection.transport.write(http_answer(connection.runtime.http_port))
             return False
         if wire is Wire.TLS:
             log.info("closing a connection that wants TLS where there is none")

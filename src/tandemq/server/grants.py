@@ -8,6 +8,7 @@ clients that gave up would make a dead letter of a healthy job.
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 from tandemq.server.connections import Connection
 
@@ -34,7 +35,8 @@ class Grants:
 
 
 def _hung_up(connection: Connection) -> bool:
-    peer = connection.transport.get_extra_info("socket")
+    transport: Any = connection.transport  # a guest may have none
+    peer = None if transport is None else transport.get_extra_info("socket")
     if peer is None or not hasattr(socket, "TCP_INFO"):
         return False  # not to be told here: then it counts, as if it had been seen
     try:

@@ -166,21 +166,21 @@ class Failures:
 
 
 class Arrivals:
-    """New connections by address: at most ``limit`` in any minute, 0 is no limit."""
+    """What comes from each address: at most ``limit`` in any ``span`` ms, 0 is no limit."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, limit: int, span: int = ARRIVALS_SPAN) -> None:
+        self._limit, self._span = limit, span
         self._windows: OrderedDict[str, Window] = OrderedDict()
 
     def admit(self, origin: str, now: int) -> bool:
-        """Count a connection at ``now`` (ms of any clock); False when it is one too many."""
+        """Count one at ``now`` (ms of any clock); False when it is one too many."""
         if not self._limit:
             return True
         window = self._windows.get(origin)
         if window is None:
             if len(self._windows) >= ADDRESSES:
                 self._windows.popitem(last=False)
-            window = self._windows[origin] = Window(self._limit, ARRIVALS_SPAN)
+            window = self._windows[origin] = Window(self._limit, self._span)
         self._windows.move_to_end(origin)
         return window.admit(now)
 

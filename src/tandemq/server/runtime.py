@@ -82,6 +82,7 @@ class Runtime:
         self._turn_ends = 0.0  # s of the meter's clock
         self._alarm = Alarm(self.engine, self._begin_turn)
         self._grants = Grants()
+        self.http_port: int | None = None  # where HTTP is served
         self.broken: asyncio.Future[StoreFailed] = self.loop.create_future()
         self.effects = Effects(self)
         self.accounts = Accounts(self)

@@ -396,14 +396,14 @@ def test_after_an_oversized_announcement_no_request_is_read() -> None:
 def test_a_bug_in_reading_a_frame_costs_that_frame_alone(
     bug: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = session._read
+    read = session.read
 
     def fail(frame: bytes) -> Any:
         if b"Hello" in frame:
             raise bug
         return read(frame)
 
-    monkeypatch.setattr(session, "_read", fail)
+    monkeypatch.setattr(session, "read", fail)
     ping, hello = STREAM[0], STREAM[4]
     items = Session().receive(ping + hello + ping)
     assert kinds(items) == [Ping, type(bug), Ping]

@@ -97,7 +97,7 @@ class Session:
         """
         frames = self._frames.feed(data)
         try:
-            found = [_read(frame) for frame in frames]
+            found = [read(frame) for frame in frames]
         except Exception:
             found = [_read_or_refuse(frame) for frame in frames]  # again: which one was it?
         if self._frames.refused is not None:
@@ -111,29 +111,35 @@ class Session:
 
     def late(self, effect: Reply | Late) -> tuple[bytes, Raw]:
         """Return the frame that answers a request which had waited, and the id of the request."""
-        if isinstance(effect, Reply):
-            req, many, owned = effect.req
-            if effect.refused is not None:
-                return self.refuse(effect.refused, req), req
-            return self.answer(Pulled(effect.messages, many, owned), req), req
-        refused = isinstance(effect.reply, TandemqError)
-        answer = self.refuse if refused else self.answer
-        return answer(effect.reply, effect.req), effect.req
+        req, reply = late_reply(effect)
+        answer = self.refuse if isinstance(reply, TandemqError) else self.answer
+        return answer(reply, req), req
 
     def answer(self, reply: Any, req: Raw) -> bytes:
         """Return the frame that answers a request."""
         return _RENDER[type(reply)](reply, req)
 
 
+def late_reply(effect: Reply | Late) -> tuple[Any, Any]:
+    """Return which request had waited, and what its command would have returned or raised."""
+    if isinstance(effect, Late):
+        return effect.req, effect.reply
+    req, many, owned = effect.req
+    if effect.refused is not None:
+        return req, effect.refused
+    return req, Pulled(effect.messages, many, owned)
+
+
 def _read_or_refuse(frame: bytes) -> Request | Refusal:
     """Read a frame; a bug costs its sender this request, not the connection."""
     try:
-        return _read(frame)
+        return read(frame)
     except Exception as bug:
         return Refusal(bug, ABSENT, True)
 
 
-def _read(frame: bytes) -> Request | Refusal:
+def read(frame: bytes) -> Request | Refusal:
+    """Return the request that a frame is, or what is wrong with it."""
     if len(frame) > bounds.VALUES and (refusal := _too_large(frame)) is not None:
         return refusal
     try:

@@ -1,0 +1,96 @@
+"""The http column of the command table as routes.
+
+Path, query and body are merged into the fields of the command; what stands in the path wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tandemq.commands.all import COMMANDS
+from tandemq.commands.table import Command, HttpRoute
+from tandemq.model.errors import BadRequest, TandemqError
+from tandemq.server.http import jsontext
+from tandemq.server.http.face import Face, answer, body_of, refusal
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def routes(face: Face) -> list[BaseRoute]:
+    """Return a route for every row that has one."""
+    paths: dict[str, dict[str, Endpoint]] = {}
+    for row in COMMANDS.values():
+        for route in row.http:
+            paths.setdefault(route.path, {})[route.method] = _endpoint(face, row, route)
+    return [_joined(path, paths[path]) for path in sorted(paths, key=_by_precision)]
+
+
+def _by_precision(path: str) -> tuple[bool, ...]:
+    """Sort what is spelled out before what takes any name."""
+    return tuple(part.startswith("{") for part in path.split("/"))
+
+
+def _joined(path: str, methods: dict[str, Endpoint]) -> Route:
+    async def serve(request: Request) -> Response:
+        return await methods[request.method](request)
+
+    route = Route(path, serve, methods=list(methods))
+    route.methods = set(methods)  # without HEAD, which would take jobs that nobody sees
+    return route
+
+
+def _endpoint(face: Face, row: Command, route: HttpRoute) -> Endpoint:
+    async def serve(request: Request) -> Response:
+        try:
+            caller = await face.caller(request, row.permission)
+            fields = await fields_of(face, request, route)
+            return answer(await face.asked(caller, row, fields))
+        except (TandemqError, ConnectionError) as error:
+            return refusal(error, route.refused)
+
+    return serve
+
+
+async def fields_of(face: Face, request: Request, route: HttpRoute) -> dict[str, Any]:
+    """Return what a request says, by the names of the command's fields.
+
+    Raises:
+        BadRequest: some of it cannot be read.
+        FrameTooLarge: the body is too long.
+    """
+    fields: dict[str, Any] = dict(map(_queried, request.query_params.multi_items()))
+    if route.method not in ("GET", "DELETE"):
+        text = await body_of(request, face.settings.max_frame_bytes)
+        fields |= _members(text, required=route.body)
+    for name, value in request.path_params.items():
+        fields[name] = _segment(value) if name != "id" else value
+    return fields
+
+
+def _members(text: bytes, *, required: bool) -> dict[str, Any]:
+    if not text and not required:
+        return {}
+    value = jsontext.read(text)
+    if not isinstance(value, dict):
+        raise BadRequest("The body must be a JSON object")
+    return value
+
+
+def _segment(raw: str) -> str:
+    try:
+        return unquote(raw, errors="strict")
+    except UnicodeDecodeError:
+        raise BadRequest("The path holds percent-encoded bytes that are no UTF-8") from None
+
+
+def _queried(item: tuple[str, str]) -> tuple[str, Any]:
+    name, text = item
+    if text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() and len(text) < 16:
+        return name, int(text)
+    return name, text
