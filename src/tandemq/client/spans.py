@@ -7,10 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 from tandemq.client.errors import BadOption
 
-Span = timedelta | float
-"""A length of time: a ``timedelta``, or a number of seconds."""
+Span = timedelta | float | str
+"""A length of time: a ``timedelta``, a number of seconds, or a text like ``30s`` or ``P1D``."""
 
 _UNITS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_ISO = re.compile(
+    r"P(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?"
+)
 _TEXT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")
 
 
@@ -22,8 +25,10 @@ def seconds(span: Span, name: str = "the span") -> float:
     """
     if isinstance(span, timedelta):
         value = span.total_seconds()
+    elif isinstance(span, str):
+        value = seconds_of_text(span, name)
     elif isinstance(span, bool) or not isinstance(span, (int, float)):
-        raise BadOption(f"{name} is {span!r}; give a timedelta or a number of seconds")
+        raise BadOption(f"{name} is {span!r}; give a timedelta, a number of seconds or 30s")
     else:
         value = float(span)
     if not 0 <= value < float("inf"):
@@ -37,8 +42,14 @@ def millis(span: Span, name: str = "the span") -> int:
 
 
 def seconds_of_text(text: str, name: str) -> float:
-    """Read a span such as ``500ms``, ``30s``, ``5m``, ``2h`` or ``1.5``, which are seconds."""
+    """Read a span such as ``500ms``, ``30s``, ``5m``, ``2h``, ``P1D`` or ``1.5``, in seconds.
+
+    Raises:
+        BadOption: it is none.
+    """
     found = _TEXT.fullmatch(text.strip())
+    if found is None and (parts := _ISO.fullmatch(text.strip())) and any(parts.groups()):
+        return sum(float(part or 0) * _UNITS[unit] for unit, part in parts.groupdict().items())
     if found is None:
         raise BadOption(f"{name} is {text!r}; write it like 500ms, 30s, 5m or 2h")
     return float(found[1]) * _UNITS[found[2]]
