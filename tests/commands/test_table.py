@@ -43,7 +43,7 @@ RULING = {
         "GetGroupsJobsCount", "GetIgnoredChildrenFailures", "GetJob", "GetJobByCustomId",
         "GetJobCounts", "GetJobs", "GetLogs", "GetProgress", "GetQueueLimits", "GetResult",
         "GetStallConfig", "GetState", "IsGroupPaused", "IsPaused", "Metrics", "QueueInfo",
-        "WaitJob",
+        "Search", "WaitJob",
     },
     Permission.LIST: {"ListQueues", "CronList", "DashboardQueues"},
     Permission.CONTROL: {

@@ -29,6 +29,7 @@ from tandemq.commands import (  # noqa: F401
     pushf,
     query,
     queues,
+    search,
     users,
     webhooks,
     workers,

@@ -15,6 +15,7 @@ from tandemq.engine import (
     limits,
     overflow,
     schedules,
+    search,
     settle,
     sweeps,
     watches,
@@ -27,6 +28,7 @@ from tandemq.engine.fanout import Copy
 from tandemq.engine.finished import Finished
 from tandemq.engine.overflow import Blocked
 from tandemq.engine.pressure import Pressure, Slow
+from tandemq.engine.search import Line
 from tandemq.engine.sweeps import Sweep
 from tandemq.engine.tallies import Tallies
 from tandemq.engine.watches import Watch
@@ -67,6 +69,8 @@ def shift_spans(engine: Engine, step: int) -> None:
                 engine.timers.set(c, c.until)
     _shift_broker(engine, step)
     watches.shift_spans(engine, step)
+    sweeps.shift_spans(engine)
+    search.shift_spans(engine)
 
 
 def _shift_broker(engine: Engine, step: int) -> None:
@@ -118,6 +122,7 @@ ON_TIME: dict[type, Callable[[Engine, Any, int], object]] = {
     Alarm: limits.rang,
     Finished: lambda engine, finished, now: finished.sweep(engine, now),
     Sweep: sweeps.go_on,
+    Line: search.go_on,
     Watch: watches.give_up,
     Copy: fanout.rang,
     Subscription: fanout.catch_up,

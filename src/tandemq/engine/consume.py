@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tandemq.engine import admission, overflow, subscriptions, watches
+from tandemq.engine import admission, overflow, search, subscriptions, watches
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.core import Engine
 from tandemq.engine.lane import Terms
@@ -101,6 +101,8 @@ def disconnect(
         engine.tidy(q)
     if engine.watched_by:
         watches.disconnect(engine, conn)
+    if engine.searches.waiting:
+        search.disconnect(engine, conn)
     held = list(engine.leased_by.get(conn, {}).values())
     for m in held:
         run, lease = lease_of(m)

@@ -24,6 +24,7 @@ from tandemq.engine.logs import Logs
 from tandemq.engine.outbox import Outbox
 from tandemq.engine.pressure import Pressure, weight
 from tandemq.engine.queue import Queue
+from tandemq.engine.search import Line
 from tandemq.engine.tallies import Tallies
 from tandemq.engine.timers import Timers
 from tandemq.engine.users import Users
@@ -44,14 +45,8 @@ if TYPE_CHECKING:
     from tandemq.engine.sweeps import Sweep
     from tandemq.engine.watches import Watch
 
-NEW, PARKED, READY, LEASED, DONE, GONE = (
-    State.NEW,
-    State.PARKED,
-    State.READY,
-    State.LEASED,
-    State.DONE,
-    State.GONE,
-)
+NEW, PARKED, READY = State.NEW, State.PARKED, State.READY
+LEASED, DONE, GONE = State.LEASED, State.DONE, State.GONE
 
 
 class Engine(Outbox):
@@ -95,6 +90,7 @@ class Engine(Outbox):
         self.watches: dict[str, dict[Watch, None]] = {}  # message id -> who waits for its end
         self.watched_by: dict[int, dict[Watch, None]] = {}  # connection -> its watches
         self.sweeps: dict[Sweep, None] = {}  # commands over many messages, on their way
+        self.searches = Line()
         self.tallies = Tallies(self.rules.keep_tallies)
         self.webhooks = Webhooks(self.rules.most_webhooks)
         self.users = Users()
@@ -211,6 +207,7 @@ class Engine(Outbox):
     def admit(self, m: Message) -> None:
         """Take in a message as it was stored, in whatever state that is."""
         self.messages[m.id] = m
+        self.searches.shuffled |= m.seq < self.seq
         self.seq = max(self.seq, m.seq)
         self.enter(m, self.queue(m.queue))
         self.pressure.grow(self, weight(m))

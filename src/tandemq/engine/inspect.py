@@ -6,10 +6,13 @@ from collections.abc import Iterable, Sequence
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
-from tandemq.engine.core import Engine
 from tandemq.engine.queue import Queue
 from tandemq.model.message import Message, State
+
+if TYPE_CHECKING:
+    from tandemq.engine.core import Engine
 
 SORTED = 10_000  # a state with at most so many messages is listed in exact order of arrival
 

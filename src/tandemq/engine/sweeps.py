@@ -69,6 +69,13 @@ def fail_all(engine: Engine, why: str) -> None:
             engine.tell(sweep.conn, sweep.req, StorageFailed(why))
 
 
+def shift_spans(engine: Engine) -> None:
+    """The clock was set: what was to go on in a moment still does."""
+    for sweep in engine.sweeps:
+        sweep.gen += 1
+        engine.timers.set(sweep, 0)
+
+
 def _slice(sweep: Sweep, now: int) -> None:
     act, ids, limit = sweep.act, sweep.ids, sweep.limit
     sweep.messages = messages = iter(sweep.messages)

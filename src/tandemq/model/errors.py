@@ -201,6 +201,12 @@ class Busy(TandemqError):
     retry = True
 
 
+class TooManySearches(Busy):
+    """So many searches are on their way that another one would wait for long."""
+
+    code = "too-many-searches"
+
+
 class RateLimited(TandemqError):
     """This connection sent more requests than its window allows."""
 
