@@ -61,7 +61,8 @@ RULING = {
         "AddWebhook", "ListWebhooks", "RemoveWebhook", "SetWebhookEnabled", "CompactMemory",
         "DashboardOverview", "ListWorkers", "Prometheus", "Stats", "StorageStatus", "WorkerStats",
         "AdminCreateUser", "AdminDeleteUser", "AdminGrantPermission", "AdminRevokePermission",
-        "AdminListUsers",
+        "AdminListUsers", "CreateUser", "DeleteUser", "SetPassword", "GrantPermission",
+        "RevokePermission", "ListUsers", "CreateToken", "ListTokens", "RevokeToken",
     },
 }  # fmt: skip
 

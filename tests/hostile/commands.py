@@ -326,6 +326,15 @@ COMMANDS: dict[str, Fields] = {
     "RemoveWebhook": lambda q, x: {"webhookId": "w"},
     "ListWebhooks": lambda q, x: {},
     "SetWebhookEnabled": lambda q, x: {"id": "w", "enabled": True},
+    "CreateUser": lambda q, x: {"name": q, "password": "p", "superuser": True},
+    "DeleteUser": lambda q, x: {"name": q},
+    "SetPassword": lambda q, x: {"name": q, "password": "p"},
+    "GrantPermission": lambda q, x: {"name": q, "pattern": "*", "operations": ["Publish"]},
+    "RevokePermission": lambda q, x: {"name": q, "pattern": "*"},
+    "ListUsers": lambda q, x: {},
+    "CreateToken": lambda q, x: {"name": q, "note": "of the build"},
+    "ListTokens": lambda q, x: {"name": q},
+    "RevokeToken": lambda q, x: {"name": q, "id": "t"},
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tandemq.commands import (  # noqa: F401
     access,
+    accounts,
     broker,
     bulk,
     control,

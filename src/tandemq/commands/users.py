@@ -69,7 +69,7 @@ def admin_create_user(req: AdminCreateUser, call: Call) -> Later:
         users.create(call.engine, name, made, now)
         return {"username": name}
 
-    return call.host.accounts.hashed(call.caller, req.req_id, _fitting(password), create)
+    return call.host.accounts.hashed(call.caller, req.req_id, fitting(password), create)
 
 
 @command(Permission.SUPERUSER, table=BROKER)
@@ -96,7 +96,7 @@ def admin_change_password(req: AdminChangePassword, call: Call) -> Later:
         call.host.accounts.changed(name, spare=call.caller)
         return {"username": name}
 
-    return call.host.accounts.hashed(call.caller, req.req_id, _fitting(password), change)
+    return call.host.accounts.hashed(call.caller, req.req_id, fitting(password), change)
 
 
 @command(Permission.SUPERUSER, table=BROKER)
@@ -195,7 +195,12 @@ def _required(names: tuple[str, ...]) -> str:
     return f"{', '.join(others)}{comma} and {last} are required."
 
 
-def _fitting(password: str) -> str:
+def fitting(password: str) -> str:
+    """Take a password that is not too long to be hashed.
+
+    Raises:
+        BadPayload
+    """
     if len(password) > PASSWORD_LENGTH:
         raise BadPayload(f"password exceeds maximum length ({PASSWORD_LENGTH}).")
     return password
