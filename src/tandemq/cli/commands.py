@@ -6,10 +6,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import click
-
-from tandemq.cli.output import as_json, table
+from tandemq.cli.groups import Verbs
+from tandemq.cli.output import Column, Rows, Shown
+from tandemq.cli.verb import verb
 from tandemq.commands.table import COMMANDS, Command
+
+_group = Verbs()
+LISTED = (
+    Column("COMMAND", "name"),
+    Column("PERMISSION", "permission"),
+    Column("SUMMARY", "summary"),
+    Column("WHERE", "where"),
+)
 
 
 class Row(NamedTuple):
@@ -22,9 +30,8 @@ class Row(NamedTuple):
     line: int
 
 
-@click.command()
-@click.option("--json", "json_wanted", is_flag=True, help="Print one JSON document.")
-def commands(json_wanted: bool) -> None:
+@verb(_group, link=False)
+def commands() -> Shown:
     """List the commands of the wire protocols.
 
     Each with its permission and the file and line where it is written.
@@ -33,11 +40,7 @@ def commands(json_wanted: bool) -> None:
     """
     import_module("tandemq.commands.all")  # registers every command
     rows = [_row(COMMANDS[name]) for name in sorted(COMMANDS, key=str.lower)]
-    if json_wanted:
-        click.echo(as_json([row._asdict() for row in rows]))
-        return
-    head = ("COMMAND", "PERMISSION", "SUMMARY", "WHERE")
-    table(head, [(r.name, r.permission, r.summary, f"{r.file}:{r.line}") for r in rows])
+    return Rows(LISTED, [{**row._asdict(), "where": f"{row.file}:{row.line}"} for row in rows])
 
 
 def _row(command: Command) -> Row:

@@ -5,35 +5,40 @@ from __future__ import annotations
 import click
 
 from tandemq.cli.exits import Misconfigured
+from tandemq.cli.groups import Verbs
 from tandemq.cli.options import configured, setting_options
-from tandemq.cli.output import as_json, table
+from tandemq.cli.output import Column, Done, Rows, Shown, Text
+from tandemq.cli.verb import verb
 from tandemq.config import BadSetting
 from tandemq.config.report import rows, template
 
+LISTED = (
+    Column("SETTING", "name"),
+    Column("VALUE", "value"),
+    Column("UNIT", "unit"),
+    Column("FROM", "origin"),
+)
 
-@click.group()
+
+@click.group(cls=Verbs)
 def config() -> None:
     """Show, check or write settings."""
 
 
-@config.command()
+@verb(config, link=False)
 @setting_options
-@click.option("--json", "json_wanted", is_flag=True, help="Print one JSON document.")
-def show(file: str | None, compat_env: bool, json_wanted: bool, **flags: object) -> None:
+def show(file: str | None, compat_env: bool, **flags: object) -> Shown:
     """Print every setting with its value and where it comes from; secrets stay hidden.
 
     Example: tandemq config show --config ./tandemq.toml
     """
     found = rows(configured(file, compat_env, flags))
-    if json_wanted:
-        click.echo(as_json([row._asdict() for row in found]))
-    else:
-        table(("SETTING", "VALUE", "UNIT", "FROM"), found)
+    return Rows(LISTED, [row._asdict() for row in found])
 
 
-@config.command()
+@verb(config, link=False)
 @setting_options
-def check(file: str | None, compat_env: bool, **flags: object) -> None:
+def check(file: str | None, compat_env: bool, **flags: object) -> Shown:
     """Say whether a server could start with these settings; 78 is the exit code if not.
 
     Example: tandemq config check --config ./tandemq.toml
@@ -46,13 +51,13 @@ def check(file: str | None, compat_env: bool, **flags: object) -> None:
         ServerCertificate.of(settings)
     except BadSetting as problem:
         raise Misconfigured(str(problem)) from None
-    click.echo("The settings can be used.")
+    return Done("The settings can be used.", {"ok": True})
 
 
-@config.command()
-def init() -> None:
+@verb(config, link=False)
+def init() -> Shown:
     """Print a TOML file with every setting as a comment.
 
     Example: tandemq config init > tandemq.toml
     """
-    click.echo(template(), nl=False)
+    return Text(template(), "file")

@@ -1,24 +1,27 @@
-"""Exit codes, and which failure ends the process with which one."""
+"""Exit codes, and which failure ends the process with which one.
+
+Imported by every command, so what is heavy is imported where something has failed.
+"""
 
 from __future__ import annotations
 
 import errno
-import socket
 from collections.abc import Iterator
 from enum import IntEnum
 
 import click
 
-from tandemq.config import BadSetting
-from tandemq.stores.base import StoreFailed, StoreUnusable
-
 
 class Exit(IntEnum):
-    """As in ``sysexits.h`` from 64 on; 2 is click's own."""
+    """As in ``sysexits.h`` from 64 on; 2 is click's own; 128 + n is the end by signal n."""
 
     DONE = 0
     FAILED = 1
     USAGE = 2
+    UNREACHABLE = 3
+    UNAUTHORISED = 4
+    TIMED_OUT = 5
+    PARTLY = 6  # a worker gave jobs back
     UNAVAILABLE = 69
     INTERNAL = 70
     IO = 74
@@ -26,6 +29,30 @@ class Exit(IntEnum):
 
 
 _OCCUPIED = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES, errno.EPERM)
+
+
+class Refused(click.ClickException):
+    """The server refused, or what was asked for does not exist."""
+
+    exit_code = Exit.FAILED
+
+
+class Unreachable(click.ClickException):
+    """There is no connection to a server, or it broke."""
+
+    exit_code = Exit.UNREACHABLE
+
+
+class Unauthorised(click.ClickException):
+    """The server wants to know who asks, or who asks may not do this."""
+
+    exit_code = Exit.UNAUTHORISED
+
+
+class TimedOut(click.ClickException):
+    """The answer did not come in time."""
+
+    exit_code = Exit.TIMED_OUT
 
 
 class Misconfigured(click.ClickException):
@@ -64,7 +91,12 @@ def _causes(problem: BaseException) -> Iterator[BaseException]:
 
 
 def _kind(cause: BaseException) -> type[click.ClickException] | None:
-    if isinstance(cause, BadSetting | socket.gaierror):
+    from socket import gaierror
+
+    from tandemq.config import BadSetting
+    from tandemq.stores.base import StoreFailed, StoreUnusable
+
+    if isinstance(cause, BadSetting | gaierror):
         return Misconfigured
     if isinstance(cause, StoreFailed | StoreUnusable):
         return StoreTrouble

@@ -7,11 +7,15 @@ from importlib import import_module
 from typing import Any
 
 import click
-from click.exceptions import NoSuchCommand
+
+from tandemq.cli.groups import Verbs
 
 
-class LazyGroup(click.Group):
-    """``targets`` maps a subcommand to ``module:attribute`` and its line in the overview."""
+class LazyGroup(Verbs):
+    """``targets`` maps a subcommand to ``module:attribute`` and its line in the overview.
+
+    An alias may stand for two words: ``push`` is ``job add``.
+    """
 
     def __init__(self, *args: Any, targets: Mapping[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*args, **options)
@@ -21,19 +25,17 @@ class LazyGroup(click.Group):
         return list(self.targets)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.targets:
+        noun, _, verb = self.aliases.get(cmd_name, cmd_name).partition(" ")
+        if noun not in self.targets:
             return None
-        module, _, attribute = self.targets[cmd_name][0].partition(":")
+        module, _, attribute = self.targets[noun][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
+        if verb:
+            assert isinstance(command, click.Group), f"{noun} has no verbs"
+            found = command.get_command(ctx, verb)
+            assert found is not None, f"{cmd_name} stands for nothing"
+            return found
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except NoSuchCommand as unknown:
-            raise NoSuchCommand(unknown.command_name, possibilities=self.targets, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

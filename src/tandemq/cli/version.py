@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import click
-
 from tandemq import __version__
-from tandemq.cli.output import as_json
+from tandemq.cli.groups import Verbs
+from tandemq.cli.output import Done, Shown
+from tandemq.cli.verb import verb
+
+_group = Verbs()
 
 
-@click.command()
-@click.option("--json", "json_wanted", is_flag=True, help="Print one JSON document.")
-def version(json_wanted: bool) -> None:
+@verb(_group, link=False)
+def version() -> Shown:
     """Print the versions of program, wires and file.
 
     Example: tandemq version --json
@@ -23,9 +24,9 @@ def version(json_wanted: bool) -> None:
         "protocols": {"bunqueue": PROTOCOL},
         "data_file": max(steps()),
     }
-    if json_wanted:
-        click.echo(as_json(numbers))
-        return
-    click.echo(f"tandemq   {__version__}")
-    click.echo(f"bunqueue  protocol version {PROTOCOL}")
-    click.echo(f"data file schema version {numbers['data_file']}")
+    lines = (
+        f"tandemq   {__version__}",
+        f"bunqueue  protocol version {PROTOCOL}",
+        f"data file schema version {numbers['data_file']}",
+    )
+    return Done("\n".join(lines), numbers)

@@ -1,0 +1,74 @@
+"""The connection of a verb: calls to a server, and the exit codes of what goes wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import click
+
+from tandemq.cli.exits import Refused, TimedOut, Unauthorised, Unreachable
+from tandemq.cli.verb import Common
+from tandemq.client import errors
+
+
+class Server(Protocol):
+    """What verbs want of a server."""
+
+    def call(self, command: str, /, **fields: Any) -> dict[str, Any]:
+        """Send a command of the job wire and return its answer, with the fields of its ``data``."""
+
+
+class Linked:
+    """A server behind a client."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def call(self, command: str, /, **fields: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = self._client.call(command, **fields)
+        inner = answer.get("data")
+        return {**answer, **inner} if isinstance(inner, dict) else answer
+
+
+@contextmanager
+def connected(common: Common) -> Iterator[Server]:
+    """Connect to a server; every failure has its exit code."""
+    from tandemq.client.sync import Client
+
+    with failures(), Client(**target(common)) as client:
+        client.run(client.inner.connect())
+        yield Linked(client)
+
+
+def target(common: Common) -> dict[str, Any]:
+    """Return the arguments of a client; what is not said it looks up in the environment."""
+    return {
+        "url": common.url,
+        "token": common.token,
+        "command_timeout": common.timeout / 1000,
+        "pool_size": 1,
+        "reconnect": False,
+    }
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """Turn what a client raises into one line and its exit code."""
+    try:
+        yield
+    except (errors.WrongUrl, errors.BadOption, errors.Unencodable) as problem:
+        raise click.UsageError(str(problem)) from None
+    except errors.Timeout as problem:
+        raise TimedOut(str(problem)) from None
+    except errors.LinkError as problem:
+        raise Unreachable(str(problem)) from None
+    except errors.NotAuthorized as problem:
+        raise Unauthorised(f"{problem.text}. {_who()}") from None
+    except errors.Refused as problem:
+        raise Refused(problem.text) from None
+
+
+def _who() -> str:
+    return "Give --token (or TANDEMQ_TOKEN), or a user in the URL: tandemq://name:password@host."
