@@ -29,7 +29,7 @@ class Ping(Request, tag="Ping"):
     """Ask for a sign of life."""
 
 
-@command(Permission.OPEN, keeps=False)
+@command(Permission.OPEN, keeps=False, http=None)
 def hello(req: Hello, call: Call) -> dict[str, Any]:
     """Return the protocol version and the capabilities of the server."""
     return {
@@ -40,7 +40,7 @@ def hello(req: Hello, call: Call) -> dict[str, Any]:
     }
 
 
-@command(Permission.ANYBODY, keeps=False)
+@command(Permission.ANYBODY, keeps=False, http=None)
 def auth(req: Auth, call: Call) -> Any:
     """Prove by a token, or by user and password, who asks; a wrong one takes nothing away."""
     accounts, caller = call.host.accounts, call.caller

@@ -67,7 +67,7 @@ class RetryCompleted(Request, tag="RetryCompleted"):
     timestamp: Any = None  # completed before
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /queues/{queue}/drain 200")
 def drain(req: Drain, call: Call) -> Answer | Later:
     """Take away the ready and delayed jobs of a queue and return how many there were."""
     queue = check.any_queue(req.queue)
@@ -76,7 +76,7 @@ def drain(req: Drain, call: Call) -> Answer | Later:
     return run(call, req, sweep, counted)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /queues/{queue}/clean 200")
 def clean(req: Clean, call: Call) -> Answer | Later:
     """Take away jobs older than ``grace`` ms, and return how many and which."""
     queue, grace = check.any_queue(req.queue), check.loose_number(req.grace)
@@ -90,7 +90,7 @@ def clean(req: Clean, call: Call) -> Answer | Later:
     return run(call, req, sweep, lambda sweep: {"count": sweep.count, "ids": sweep.ids})
 
 
-@command(Permission.DELETE)
+@command(Permission.DELETE, http="POST /queues/{queue}/obliterate 200")
 def obliterate(req: Obliterate, call: Call) -> Later | None:
     """Take away all jobs of a queue, active ones too, and everything that was set for it."""
     queue, engine = check.any_queue(req.queue), call.engine
@@ -104,14 +104,14 @@ def obliterate(req: Obliterate, call: Call) -> Later | None:
     return run(call, req, sweep, lambda _: None)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /queues/{queue}/promote-jobs 200")
 def promote_jobs(req: PromoteJobs, call: Call) -> Answer | Later:
     """Let up to ``count`` delayed jobs of a queue run now and return how many there were."""
     sweep = bulk.promote(call.engine, check.any_queue(req.queue), most(req.count))
     return run(call, req, sweep, counted)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /queues/{queue}/retry-completed 200")
 def retry_completed(req: RetryCompleted, call: Call) -> Answer | Later:
     """Let completed jobs of a queue, or one of them, run again and return how many there were."""
     queue, engine = check.any_queue(req.queue), call.engine

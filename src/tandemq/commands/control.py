@@ -39,7 +39,7 @@ class ListQueues(Request, tag="ListQueues"):
     limit: Any = None
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /queues/{queue}/pause 200")
 def pause(req: Pause, call: Call) -> None:
     """Stop handing out jobs of a queue; publishing and settling go on."""
     queue = check.any_queue(req.queue)
@@ -48,7 +48,7 @@ def pause(req: Pause, call: Call) -> None:
     call.remark("queue:paused", queue, queue=queue)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /queues/{queue}/resume 200")
 def resume(req: Resume, call: Call) -> None:
     """Hand out jobs of a queue again."""
     queue = check.any_queue(req.queue)
@@ -57,14 +57,14 @@ def resume(req: Resume, call: Call) -> None:
     control.resume(call.engine, queue, call.now)
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/paused 200")
 def is_paused(req: IsPaused, call: Call) -> dict[str, Any]:
     """Return whether a queue is paused."""
     q = call.engine.queues.get(check.any_queue(req.queue))
     return {"paused": q is not None and q.settings.paused}
 
 
-@command(Permission.LIST, keeps=False)
+@command(Permission.LIST, keeps=False, http="GET /queues 200")
 def list_queues(req: ListQueues, call: Call) -> dict[str, Any]:
     """Return the names of the queues that hold jobs or settings, or a part of them.
 

@@ -98,7 +98,7 @@ class CronDelete(Request, tag="CronDelete"):
         return _queue_of(engine, self.name)
 
 
-@command(Permission.PUBLISH, large=("data",))
+@command(Permission.PUBLISH, large=("data",), http="POST /crons body")
 def cron(req: Cron, call: Call) -> dict[str, Any]:
     """Add a schedule or change one; what it has counted stays."""
     wanted = _schedule(req)
@@ -114,7 +114,7 @@ def cron(req: Cron, call: Call) -> dict[str, Any]:
     return {"cron": shown(s)}
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /crons/{name} 404")
 def cron_get(req: CronGet, call: Call) -> dict[str, Any]:
     """Return a schedule; with ``preview`` also its next runs and how it treats them."""
     s = call.engine.schedules.get(req.name) if isinstance(req.name, str) else None
@@ -128,7 +128,7 @@ def cron_get(req: CronGet, call: Call) -> dict[str, Any]:
     return {"cron": shown(s) | _treatment(s), "preview": runs}
 
 
-@command(Permission.LIST)
+@command(Permission.LIST, http="GET /crons")
 def cron_list(req: CronList, call: Call) -> dict[str, Any]:
     """Return all schedules, in the order in which they were added; or a part of them.
 
@@ -142,7 +142,7 @@ def cron_list(req: CronList, call: Call) -> dict[str, Any]:
     return {"crons": [shown(s) for s in part(found, size, req.offset, req.limit)]}
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="DELETE /crons/{name} 404")
 def cron_delete(req: CronDelete, call: Call) -> None:
     """Remove a schedule; a job that it has published stays."""
     queue = next(iter(_queue_of(call.engine, req.name)), None)

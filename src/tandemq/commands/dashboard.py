@@ -49,7 +49,7 @@ class DashboardQueue(Request, tag="DashboardQueue"):
     jobs_limit: Any = None
 
 
-@command(Permission.SUPERUSER, keeps=False)
+@command(Permission.SUPERUSER, keeps=False, http="GET /dashboard")
 def dashboard_overview(req: DashboardOverview, call: Call) -> Data:
     """Return counts, rates, durations, memory, workers and schedules of the server."""
     engine, monitor, page = call.engine, call.host.monitor, Page()
@@ -68,7 +68,7 @@ def dashboard_overview(req: DashboardOverview, call: Call) -> Data:
     )
 
 
-@command(Permission.LIST, keeps=False)
+@command(Permission.LIST, keeps=False, http="GET /dashboard/queues")
 def dashboard_queues(req: DashboardQueues, call: Call) -> Data:
     """Return the counts of every queue that the caller may list, by name, or of a part of them."""
     queues = sorted((q for q in call.engine.queues.values() if not q.blank), key=lambda q: q.name)
@@ -77,7 +77,7 @@ def dashboard_queues(req: DashboardQueues, call: Call) -> Data:
     return Data({"queues": [_line(q) for q in asked], "timestamp": float(call.now)})
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /dashboard/queues/{queue}")
 def dashboard_queue(req: DashboardQueue, call: Call) -> Data:
     """Return counts, priorities and some dead letters of a queue, with some jobs if asked."""
     name = check.queue_name(req.queue)

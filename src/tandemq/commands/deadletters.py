@@ -101,7 +101,7 @@ class GetDlqConfig(Request, tag="GetDlqConfig"):
     queue: Any = None
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/dlq 200")
 def dlq(req: Dlq, call: Call) -> Buried:
     """Return dead letters of a queue, oldest first, and what is known of each.
 
@@ -116,7 +116,7 @@ def dlq(req: Dlq, call: Call) -> Buried:
     return Buried(Page().take(((m, _entry(m, rules)) for m in asked), _size))
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/dlq/stats 200")
 def get_dlq_stats(req: GetDlqStats, call: Call) -> Data | Later:
     """Return how many dead letters a queue has, by cause, and how old they are."""
     queue = check.any_queue(req.queue)
@@ -126,7 +126,7 @@ def get_dlq_stats(req: GetDlqStats, call: Call) -> Data | Later:
     return run(call, req, sweep, lambda _: Data({"stats": moved.added_to(there)}))
 
 
-@command(Permission.CONTROL, large=("data",))
+@command(Permission.CONTROL, large=("data",), http="POST /queues/{queue}/dlq/retry 200")
 def retry_dlq(req: RetryDlq, call: Call) -> Answer | Later:
     """Let dead letters run again: one, the oldest ``count``, those that fit ``filter``, or all.
 
@@ -150,7 +150,7 @@ def retry_dlq(req: RetryDlq, call: Call) -> Answer | Later:
     return run(call, req, sweep, counted)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /queues/{queue}/dlq/purge 200")
 def purge_dlq(req: PurgeDlq, call: Call) -> Answer | Later:
     """Forget all dead letters of a queue, or those that fit ``filter``; ``dryRun`` counts them."""
     queue, dry = check.any_queue(req.queue), req.dry_run is True
@@ -160,7 +160,7 @@ def purge_dlq(req: PurgeDlq, call: Call) -> Answer | Later:
     return run(call, req, sweep, counted)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="DELETE /queues/{queue}/dlq/{jobId}")
 def remove_dlq_job(req: RemoveDlqJob, call: Call) -> Data:
     """Forget one dead letter."""
     queue, id = check.any_queue(req.queue), check.job_id(req.job_id)
@@ -170,7 +170,7 @@ def remove_dlq_job(req: RemoveDlqJob, call: Call) -> Data:
     return Data({"removed": m is not None})
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="PUT /queues/{queue}/dlq-config 200")
 def set_dlq_config(req: SetDlqConfig, call: Call) -> None:
     """Change rules for the dead letters of a queue; what is no rule is passed over."""
     queue, config = check.any_queue(req.queue), req.config
@@ -184,7 +184,7 @@ def set_dlq_config(req: SetDlqConfig, call: Call) -> None:
     call.remark("config:dlq-changed", queue, queue=queue, config=told)
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/dlq-config 200")
 def get_dlq_config(req: GetDlqConfig, call: Call) -> Answer:
     """Return the rules for the dead letters of a queue."""
     q = call.engine.queues.get(check.any_queue(req.queue))

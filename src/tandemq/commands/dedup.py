@@ -31,7 +31,7 @@ class RemoveJobDeduplicationKey(Request, tag="RemoveJobDeduplicationKey"):
     id: Any = None
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/deduplication/{deduplicationId}")
 def get_deduplication_job_id(req: GetDeduplicationJobId, call: Call) -> Data:
     """Return the id of the job that holds a unique key, or null."""
     queue, key = check.any_queue(req.queue), check.identifier(req.deduplication_id)
@@ -39,7 +39,7 @@ def get_deduplication_job_id(req: GetDeduplicationJobId, call: Call) -> Data:
     return Data({"jobId": held})
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="DELETE /queues/{queue}/deduplication/{deduplicationId}")
 def remove_deduplication_key(req: RemoveDeduplicationKey, call: Call) -> Data:
     """Free a unique key, whoever holds it; the job itself stays."""
     queue, key = check.any_queue(req.queue), check.identifier(req.deduplication_id)
@@ -47,7 +47,7 @@ def remove_deduplication_key(req: RemoveDeduplicationKey, call: Call) -> Data:
     return Data({"count": int(freed)})
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="DELETE /jobs/{id}/deduplication")
 def remove_job_deduplication_key(req: RemoveJobDeduplicationKey, call: Call) -> Data:
     """Free the unique key of a job, if the job holds it."""
     m = known(call, req.id)

@@ -26,7 +26,7 @@ class TrimEvents(Request, tag="TrimEvents"):
     max_length: Any = None
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.SUBSCRIBE, http=None)
 def subscribe_events(req: SubscribeEvents, call: Call) -> None:
     """Tell this connection of what happens in a queue; an earlier subscription ends.
 
@@ -35,13 +35,13 @@ def subscribe_events(req: SubscribeEvents, call: Call) -> None:
     call.host.observers.subscribe(call.caller, check.queue_name(req.queue))
 
 
-@command(Permission.OPEN)
+@command(Permission.OPEN, http=None)
 def unsubscribe_events(req: UnsubscribeEvents, call: Call) -> None:
     """Tell this connection of no more events, also when it is told of none."""
     call.host.observers.unsubscribe(call.caller)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /queues/{queue}/events/trim")
 def trim_events(req: TrimEvents, call: Call) -> Data:
     """Keep the newest events of a queue's journal and return how many were forgotten."""
     queue = check.queue_name(req.queue)

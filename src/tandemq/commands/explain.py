@@ -68,7 +68,7 @@ class Explain(Request, tag="Explain"):
     id: Any = None
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /jobs/{id}/explain 404")
 def explain(req: Explain, call: Call) -> Data:
     """Return why a job is not running, what counts most first; of a running job, who has it."""
     id = req.id if isinstance(req.id, str) else ""

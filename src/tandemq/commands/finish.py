@@ -123,7 +123,11 @@ def ack(req: Ack, call: Call) -> Data | None:
     return None if applied else NOT_APPLIED
 
 
-@command(Permission.SUBSCRIBE, large=("ids", "results", "tokens", "removeOnCompletes"))
+@command(
+    Permission.SUBSCRIBE,
+    large=("ids", "results", "tokens", "removeOnCompletes"),
+    http="POST /jobs/ack-batch",
+)
 def ack_many(req: AckMany, call: Call) -> Data | None:
     """Complete jobs; one bad token applies nothing, an unknown id only spoils itself."""
     ids, tokens = req.ids, _parallel(req.tokens, req.ids, "tokens")

@@ -75,7 +75,7 @@ class RemoveUnprocessedChildren(Request, tag="RemoveUnprocessedChildren"):
         return () if m is None else (m.queue, *trees.queues_of_unprocessed(engine, m))
 
 
-@command(Permission.PUBLISH)
+@command(Permission.PUBLISH, http="PUT /jobs/{childId}/parent")
 def update_parent(req: UpdateParent, call: Call) -> None:
     """Make a job the child of another, which waits for it from now on."""
     engine = call.engine
@@ -90,7 +90,7 @@ def update_parent(req: UpdateParent, call: Call) -> None:
     flows.link(engine, parent, child, call.now)
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /jobs/{id}/children")
 def get_children_values(req: GetChildrenValues, call: Call) -> Data:
     """Return the results of a job's children."""
     m = known(call, req.id)
@@ -99,21 +99,21 @@ def get_children_values(req: GetChildrenValues, call: Call) -> Data:
     return Data({"values": {key: Raw(value) for key, value in found.items()}})
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /jobs/{id}/children/failed")
 def get_failed_children_values(req: GetFailedChildrenValues, call: Call) -> dict[str, Any]:
     """Return the errors of the children in spite of which a job went on."""
     m = known(call, req.id)
     return _errors({} if m is None or m.links is None else m.links.failures)
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /jobs/{id}/children/ignored")
 def get_ignored_children_failures(req: GetIgnoredChildrenFailures, call: Call) -> dict[str, Any]:
     """Return the errors of the children that a job was told to ignore."""
     m = known(call, req.id)
     return _errors({} if m is None or m.links is None else m.links.ignored)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="DELETE /jobs/{id}/parent")
 def remove_child_dependency(req: RemoveChildDependency, call: Call) -> dict[str, Any]:
     """Part a child from its parent, which goes on if it waits for nothing else."""
     child = known(call, req.id)
@@ -125,7 +125,7 @@ def remove_child_dependency(req: RemoveChildDependency, call: Call) -> dict[str,
     return {"removed": True}
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="DELETE /jobs/{id}/children")
 def remove_unprocessed_children(req: RemoveUnprocessedChildren, call: Call) -> None:
     """Take away the children of a job that have not begun; it waits only for the others."""
     parent = known(call, req.id)

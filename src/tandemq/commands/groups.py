@@ -114,19 +114,19 @@ class GetGroupWeight(InGroup, tag="GetGroupWeight"):
 # -- counts --------------------------------------------------------------------------------------
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/groups/{groupId}/count")
 def get_group_jobs_count(req: GetGroupJobsCount, call: Call) -> Data:
     """Return how many jobs of a group are ready or delayed."""
     return Data({"count": groups.waiting(call.engine, *req.place)})
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/groups")
 def get_groups_jobs_count(req: GetGroupsJobsCount, call: Call) -> Data:
     """Return how many jobs with a group are ready or delayed."""
     return Data({"count": groups.waiting(call.engine, check.queue_name(req.queue))})
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/groups/{groupId}/active")
 def get_group_active_count(req: GetGroupActiveCount, call: Call) -> Data:
     """Return how many jobs of a group are active."""
     return Data({"count": groups.leased(call.engine, *req.place)})
@@ -135,7 +135,7 @@ def get_group_active_count(req: GetGroupActiveCount, call: Call) -> Data:
 # -- limits --------------------------------------------------------------------------------------
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="PUT /queues/{queue}/groups/{groupId}/rate-limit")
 def set_group_rate_limit(req: SetGroupRateLimit, call: Call) -> None:
     """Hand out ``max`` jobs of a group in ``duration`` ms to pulls that bring a rate limit."""
     queue, group = req.place
@@ -144,7 +144,7 @@ def set_group_rate_limit(req: SetGroupRateLimit, call: Call) -> None:
     groups.change(call.engine, queue, group, call.now, max=most, duration=duration)
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/groups/{groupId}/rate-limit")
 def get_group_rate_limit(req: GetGroupRateLimit, call: Call) -> Data:
     """Return the rate limit set for a group, null for none."""
     rule = groups.rule_of(call.engine, *req.place)
@@ -152,7 +152,7 @@ def get_group_rate_limit(req: GetGroupRateLimit, call: Call) -> Data:
     return Data({"limit": limit})
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="DELETE /queues/{queue}/groups/{groupId}/rate-limit")
 def remove_group_rate_limit(req: RemoveGroupRateLimit, call: Call) -> Data:
     """Forget the rate limit set for a group; return whether there was one, as 0 or 1."""
     queue, group = req.place
@@ -160,7 +160,7 @@ def remove_group_rate_limit(req: RemoveGroupRateLimit, call: Call) -> Data:
     return Data({"removed": int(removed)})
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/groups/{groupId}/rate-limit/ttl")
 def get_group_rate_limit_ttl(req: GetGroupRateLimitTtl, call: Call) -> Data:
     """Return the ms for which a rate limit or RateLimitGroup shuts a group, -2 for neither."""
     queue, group = req.place
@@ -168,7 +168,7 @@ def get_group_rate_limit_ttl(req: GetGroupRateLimitTtl, call: Call) -> Data:
     return Data({"ttl": groups.opens_in(call.engine, queue, group, most, call.now)})
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="PUT /queues/{queue}/groups/{groupId}/concurrency")
 def set_group_concurrency(req: SetGroupConcurrency, call: Call) -> None:
     """Let ``concurrency`` jobs of a group be active at a time, for pulls that bring a limit."""
     queue, group = req.place
@@ -176,13 +176,13 @@ def set_group_concurrency(req: SetGroupConcurrency, call: Call) -> None:
     groups.change(call.engine, queue, group, call.now, concurrency=most)
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/groups/{groupId}/concurrency")
 def get_group_concurrency(req: GetGroupConcurrency, call: Call) -> Data:
     """Return the concurrency set for a group, null for none."""
     return Data({"concurrency": groups.rule_of(call.engine, *req.place).concurrency})
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="DELETE /queues/{queue}/groups/{groupId}/concurrency")
 def remove_group_concurrency(req: RemoveGroupConcurrency, call: Call) -> Data:
     """Forget the concurrency set for a group; return whether there was one, as 0 or 1."""
     removed = groups.change(call.engine, *req.place, call.now, concurrency=None)
@@ -192,25 +192,25 @@ def remove_group_concurrency(req: RemoveGroupConcurrency, call: Call) -> Data:
 # -- what shuts a group, and its share -------------------------------------------------------------
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /queues/{queue}/groups/{groupId}/pause")
 def pause_group(req: PauseGroup, call: Call) -> Data:
     """Stop handing out jobs of a group; return whether that was new."""
     return Data({"changed": groups.change(call.engine, *req.place, call.now, paused=True)})
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /queues/{queue}/groups/{groupId}/resume")
 def resume_group(req: ResumeGroup, call: Call) -> Data:
     """Hand out jobs of a group again; return whether it was paused."""
     return Data({"changed": groups.change(call.engine, *req.place, call.now, paused=False)})
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/groups/{groupId}/paused")
 def is_group_paused(req: IsGroupPaused, call: Call) -> Data:
     """Return whether a group is paused."""
     return Data({"paused": groups.rule_of(call.engine, *req.place).paused})
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /queues/{queue}/groups/{groupId}/hold")
 def rate_limit_group(req: RateLimitGroup, call: Call) -> None:
     """Hand out no job of a group for ``duration`` ms."""
     queue, group = req.place
@@ -218,7 +218,7 @@ def rate_limit_group(req: RateLimitGroup, call: Call) -> None:
     groups.close(call.engine, queue, group, span, call.now)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="PUT /queues/{queue}/groups/{groupId}/weight")
 def set_group_weight(req: SetGroupWeight, call: Call) -> None:
     """Let a group have up to ``weight`` jobs in each of its turns; 1 is usual."""
     queue, group = req.place
@@ -226,7 +226,7 @@ def set_group_weight(req: SetGroupWeight, call: Call) -> None:
     groups.change(call.engine, queue, group, call.now, weight=weight)
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/groups/{groupId}/weight")
 def get_group_weight(req: GetGroupWeight, call: Call) -> Data:
     """Return how many jobs a group may have in each of its turns."""
     return Data({"weight": groups.rule_of(call.engine, *req.place).weight})

@@ -57,7 +57,7 @@ class JobHeartbeatMany(Request, tag="JobHeartbeatB"):
         return queues_of(engine, self.ids)
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.SUBSCRIBE, http="POST /jobs/{id}/extend-lock")
 def extend_lock(req: ExtendLock, call: Call) -> None:
     """Renew a lease for ``duration`` ms from now."""
     if not settle.extend(
@@ -66,7 +66,7 @@ def extend_lock(req: ExtendLock, call: Call) -> None:
         raise NotFound(NO_LOCK)
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.SUBSCRIBE, http="POST /jobs/extend-locks")
 def extend_locks(req: ExtendLocks, call: Call) -> dict[str, Any]:
     """Renew leases and return how many could be."""
     lists = []
@@ -82,7 +82,7 @@ def extend_locks(req: ExtendLocks, call: Call) -> dict[str, Any]:
     }
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.SUBSCRIBE, http="POST /jobs/{id}/heartbeat")
 def job_heartbeat(req: JobHeartbeat, call: Call) -> Data:
     """Say that a job is being worked on; with its token the lease is renewed too."""
     if not settle.heartbeat(
@@ -92,7 +92,7 @@ def job_heartbeat(req: JobHeartbeat, call: Call) -> Data:
     return Data({"ok": True})
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.SUBSCRIBE, http="POST /jobs/heartbeat-batch")
 def job_heartbeat_many(req: JobHeartbeatMany, call: Call) -> Data:
     """Say that jobs are being worked on and return for how many it was true."""
     if not isinstance(req.ids, list):

@@ -69,7 +69,7 @@ class GetStallConfig(Request, tag="GetStallConfig"):
     queue: Any = None
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="PUT /queues/{queue}/rate-limit 200")
 def rate_limit(req: RateLimit, call: Call) -> None:
     """Hand out at most ``limit`` jobs in ``duration`` ms, for ``ttl`` ms or until it is cleared."""
     queue = check.any_queue(req.queue)
@@ -87,7 +87,7 @@ def rate_limit(req: RateLimit, call: Call) -> None:
     call.remark("ratelimit:set", queue, queue=queue, **told)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="DELETE /queues/{queue}/rate-limit 200")
 def rate_limit_clear(req: RateLimitClear, call: Call) -> None:
     """Hand out as fast as somebody pulls."""
     queue = check.any_queue(req.queue)
@@ -95,7 +95,7 @@ def rate_limit_clear(req: RateLimitClear, call: Call) -> None:
     call.remark("ratelimit:cleared", queue, queue=queue)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="PUT /queues/{queue}/concurrency 200")
 def set_concurrency(req: SetConcurrency, call: Call) -> None:
     """Let at most ``limit`` jobs of a queue be active at a time, those active already included."""
     queue, most = check.any_queue(req.queue), _limit(req.limit)
@@ -103,7 +103,7 @@ def set_concurrency(req: SetConcurrency, call: Call) -> None:
     call.remark("concurrency:set", queue, queue=queue, concurrency=most)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="DELETE /queues/{queue}/concurrency 200")
 def clear_concurrency(req: ClearConcurrency, call: Call) -> None:
     """Let any number of jobs be active."""
     queue = check.any_queue(req.queue)
@@ -111,7 +111,7 @@ def clear_concurrency(req: ClearConcurrency, call: Call) -> None:
     call.remark("concurrency:cleared", queue, queue=queue)
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/limits")
 def get_queue_limits(req: GetQueueLimits, call: Call) -> Data:
     """Return the limits of a queue; its ``rateLimitTtl`` is the wait for ``maxJobs`` tokens."""
     queue = check.any_queue(req.queue)
@@ -130,7 +130,7 @@ def get_queue_limits(req: GetQueueLimits, call: Call) -> Data:
     )
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="PUT /queues/{queue}/stall-config 200")
 def set_stall_config(req: SetStallConfig, call: Call) -> None:
     """Change when a job without sign of life is taken back; rubbish changes nothing."""
     queue = check.any_queue(req.queue)
@@ -148,7 +148,7 @@ def set_stall_config(req: SetStallConfig, call: Call) -> None:
         call.remark("config:stall-changed", queue, queue=queue, config=told)
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/stall-config 200")
 def get_stall_config(req: GetStallConfig, call: Call) -> dict[str, Any]:
     """Return when a job without sign of life is taken back."""
     stall: Stall = limits.stall_of(call.engine, check.any_queue(req.queue))

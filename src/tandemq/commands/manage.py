@@ -106,7 +106,7 @@ class WaitJob(Request, tag="WaitJob"):
     any_end: Any = False  # ours: tell of a failure or a removal as well
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="DELETE /jobs/{id} 200")
 def cancel(req: Cancel, call: Call) -> None:
     """Take a waiting job away, wherever it waits."""
     m = known(call, req.id)
@@ -114,7 +114,7 @@ def cancel(req: Cancel, call: Call) -> None:
         raise NotFound("Job not found or cannot be cancelled")
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /jobs/{id}/discard")
 def discard(req: Discard, call: Call) -> None:
     """Make a live job a dead letter."""
     m = find(call, req.id)
@@ -123,7 +123,7 @@ def discard(req: Discard, call: Call) -> None:
     call.remark("job:discarded", m.queue, queue=m.queue, jobId=m.id)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /jobs/{id}/promote")
 def promote(req: Promote, call: Call) -> None:
     """Let a delayed job run now."""
     m = known(call, req.id)
@@ -132,7 +132,7 @@ def promote(req: Promote, call: Call) -> None:
     call.remark("job:promoted", m.queue, jobId=m.id)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /jobs/{id}/move-to-wait")
 def move_to_wait(req: MoveToWait, call: Call) -> None:
     """Give an active job back, end a delay, retry a dead letter."""
     m = known(call, req.id)
@@ -141,7 +141,7 @@ def move_to_wait(req: MoveToWait, call: Call) -> None:
         raise NotActive(f"Cannot move job from state '{state}' to waiting")
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /jobs/{id}/move-to-delayed")
 def move_to_delayed(req: MoveToDelayed, call: Call) -> None:
     """Let an active or waiting job wait for ``delay`` ms."""
     m, delay = find(call, req.id), _delay(req.delay)
@@ -150,7 +150,7 @@ def move_to_delayed(req: MoveToDelayed, call: Call) -> None:
     call.remark("job:moved-to-delayed", m.queue, queue=m.queue, jobId=m.id, delay=delay)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="POST /jobs/{id}/move-to-waiting-children")
 def move_to_waiting_children(req: MoveToWaitingChildren, call: Call) -> Data:
     """Let an active job wait until everything it depends on is completed."""
     m = known(call, req.id)
@@ -160,7 +160,7 @@ def move_to_waiting_children(req: MoveToWaitingChildren, call: Call) -> Data:
     return Data({"moved": True})
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="PUT /jobs/{id}/delay")
 def change_delay(req: ChangeDelay, call: Call) -> None:
     """Let a job run ``delay`` ms from now, not earlier."""
     m = known(call, req.id)
@@ -170,7 +170,7 @@ def change_delay(req: ChangeDelay, call: Call) -> None:
     call.remark("job:delay-changed", m.queue, queue=m.queue, jobId=m.id, delay=delay)
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="PUT /jobs/{id}/priority")
 def change_priority(req: ChangePriority, call: Call) -> None:
     """Give a waiting or delayed job another priority."""
     m = known(call, req.id)
@@ -182,7 +182,7 @@ def change_priority(req: ChangePriority, call: Call) -> None:
     call.remark("job:priority-changed", m.queue, queue=m.queue, jobId=m.id, priority=priority)
 
 
-@command(Permission.CONTROL, large=("data",))
+@command(Permission.CONTROL, large=("data",), http="PUT /jobs/{id}/data body")
 def update(req: Update, call: Call) -> None:
     """Replace the data of a job that is live or completed; it must be data that PUSH would take."""
     m, data = known(call, req.id), bytes(req.data)
@@ -195,7 +195,7 @@ def update(req: Update, call: Call) -> None:
     call.remark("job:data-updated", m.queue, queue=m.queue, jobId=m.id)
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="POST /jobs/{id}/wait 200")
 def wait_job(req: WaitJob, call: Call) -> dict[str, Any] | Later:
     """Wait up to ``timeout`` ms for a job to be completed, and return its result."""
     fields = {"timeout": req.timeout}

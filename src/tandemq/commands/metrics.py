@@ -38,7 +38,7 @@ class WorkerStats(Request, tag="WorkerStats"):
     """Ask for the totals of the workers (ours)."""
 
 
-@command(Permission.INSPECT, keeps=False)
+@command(Permission.INSPECT, keeps=False, http="GET /queues/{queue}/metrics")
 def metrics(req: Metrics, call: Call) -> dict[str, Any] | Data:
     """Return totals since the start, or how many jobs of a queue ended in each minute."""
     if req.queue is None and req.type is None:
@@ -55,13 +55,13 @@ def metrics(req: Metrics, call: Call) -> dict[str, Any] | Data:
     return _minutes(series, start, None if last == -1 else last + 1)
 
 
-@command(Permission.SUPERUSER, keeps=False)
+@command(Permission.SUPERUSER, keeps=False, http=None)
 def prometheus(req: Prometheus, call: Call) -> Data:
     """Return every figure of the server as Prometheus text."""
     return Data({"metrics": call.host.monitor.prometheus()})
 
 
-@command(Permission.SUPERUSER, keeps=False)
+@command(Permission.SUPERUSER, keeps=False, http="GET /workers/stats")
 def worker_stats(req: WorkerStats, call: Call) -> Data:
     """Return how many workers there are and what they say they did."""
     return Data({"stats": totals(call.engine.workers, call.now)})

@@ -24,7 +24,7 @@ class StorageStatus(Request, tag="StorageStatus"):
     """Ask whether the store can be written."""
 
 
-@command(Permission.SUPERUSER, keeps=False)
+@command(Permission.SUPERUSER, keeps=False, http=None)
 def stats(req: Stats, call: Call) -> dict[str, Any]:
     """Return counts over all queues, totals since the start, and rates a second."""
     engine, measured = call.engine, call.host.stats()
@@ -43,13 +43,13 @@ def stats(req: Stats, call: Call) -> dict[str, Any]:
     return {"stats": {**shown, **measured} if req.details else shown}
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http=None)
 def compact_memory(req: CompactMemory, call: Call) -> None:
     """Let go of what nothing points to any more; the server does that by itself as well."""
     call.engine.compact()
 
 
-@command(Permission.SUPERUSER, keeps=False)
+@command(Permission.SUPERUSER, keeps=False, http="GET /storage")
 def storage_status(req: StorageStatus, call: Call) -> Data:
     """Return whether writing works, since when it does not, and why."""
     return Data(call.host.storage())

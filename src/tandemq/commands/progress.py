@@ -85,7 +85,7 @@ class ClearLogs(OfLog, tag="ClearLogs"):
     keep_logs: Any = 0  # newest lines that stay
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.SUBSCRIBE, http="POST /jobs/{id}/progress")
 def progress(req: Progress, call: Call) -> None:
     """Set how far an active job is, from 0 to 100; a message that is absent stays as it was."""
     m = active(find(call, req.id))
@@ -102,7 +102,7 @@ def progress(req: Progress, call: Call) -> None:
         call.engine.say("progress", m, call.now, progress=m.run.progress, data=told)
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.SUBSCRIBE, http="POST /jobs/{id}/logs")
 def add_log(req: AddLog, call: Call) -> Data:
     """Write a line into a job's log; its newest hundred stay, or as few as ``keepLogs`` says."""
     m = find(call, req.id)
@@ -118,7 +118,7 @@ def add_log(req: AddLog, call: Call) -> Data:
     return Data({"added": True})
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /jobs/{id}/logs")
 def get_logs(req: GetLogs, call: Call) -> Data:
     """Return lines ``start`` to ``end`` of a job's log, both inclusive, and how many there are.
 
@@ -131,7 +131,7 @@ def get_logs(req: GetLogs, call: Call) -> Data:
     return Data({"logs": [Raw(line) for line in page], "count": len(lines)})
 
 
-@command(Permission.CONTROL)
+@command(Permission.CONTROL, http="DELETE /jobs/{id}/logs")
 def clear_logs(req: ClearLogs, call: Call) -> None:
     """Keep only the newest ``keepLogs`` lines of a job's log, none unless said otherwise."""
     if isinstance(req.id, str):

@@ -90,7 +90,7 @@ def concerned(engine: Engine, jobs: Sequence[Any]) -> Iterable[str]:
     return chain((job.queue for job in jobs), taken, *(job.input.touches(engine) for job in jobs))
 
 
-@command(Permission.PUBLISH, large=("jobs",))
+@command(Permission.PUBLISH, large=("jobs",), http="POST /flows body")
 def push_flow(req: PushFlow, call: Call) -> Flowed | Later:
     """Add a flow of jobs, all or none, and return them."""
     return add_flow(req, req.on_child_failure, planned_draft, call)

@@ -89,7 +89,7 @@ def get_job(req: GetJob, call: Call) -> Found:
     return Found(find(call, req.id))
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /jobs/custom/{customId} 404")
 def get_job_by_custom_id(req: GetJobByCustomId, call: Call) -> Found:
     """Return the live job that bears an id chosen by its publisher."""
     m = find(call, req.custom_id)
@@ -98,14 +98,14 @@ def get_job_by_custom_id(req: GetJobByCustomId, call: Call) -> Found:
     return Found(m, with_state=False)
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /jobs/{id}/state")
 def get_state(req: GetState, call: Call) -> dict[str, Any]:
     """Return the state of a job, ``unknown`` for one that does not exist."""
     m = known(call, req.id)
     return {"id": req.id, "state": name_of(m) if m else "unknown"}
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /jobs/{id}/result")
 def get_result(req: GetResult, call: Call) -> Result:
     """Return the result of a completed job, nothing when there is none."""
     m = known(call, req.id)
@@ -115,7 +115,7 @@ def get_result(req: GetResult, call: Call) -> Result:
     return Result(req.id, m.run.result)
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /jobs/{id}/progress 404")
 def get_progress(req: GetProgress, call: Call) -> dict[str, Any]:
     """Return how far an active job is, from 0 to 100, and its message."""
     run = active(find(call, req.id)).run
@@ -123,7 +123,7 @@ def get_progress(req: GetProgress, call: Call) -> dict[str, Any]:
     return {"progress": run.progress, "message": run.progress_message}
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/jobs/list 200")
 def get_jobs(req: GetJobs, call: Call) -> Listed:
     """Return jobs of a queue by order of publication, at most ``limit`` from ``offset`` on.
 
@@ -147,13 +147,13 @@ def get_jobs(req: GetJobs, call: Call) -> Listed:
     return Listed(Page().take(found, message_bytes))
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/counts 200")
 def get_job_counts(req: GetJobCounts, call: Call) -> dict[str, Any]:
     """Return how many jobs of a queue are in each state."""
     return {"counts": states_of(call.engine.queues.get(check.any_queue(req.queue)))}
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/priority-counts 200")
 def get_counts_per_priority(req: GetCountsPerPriority, call: Call) -> dict[str, Any]:
     """Return how many jobs of each priority are ready or delayed."""
     queue = check.any_queue(req.queue)
@@ -162,7 +162,7 @@ def get_counts_per_priority(req: GetCountsPerPriority, call: Call) -> dict[str, 
     return {"queue": queue, "counts": counts}
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /queues/{queue}/count 200")
 def count(req: Count, call: Call) -> dict[str, Any]:
     """Return how many jobs of a queue are ready or delayed."""
     return {"count": inspect.count(call.engine, check.any_queue(req.queue))}

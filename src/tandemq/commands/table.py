@@ -151,7 +151,7 @@ def command(
     keeps: bool = True,
     large: Iterable[str] = (),
     last: bool = False,
-    http: str | tuple[str, ...] = (),
+    http: str | tuple[str, ...] | None = None,
     table: dict[str, Command] | None = None,
 ) -> Callable[[F], F]:
     """Register a function ``(request, call) -> reply``; its first annotation is the request.
@@ -159,10 +159,11 @@ def command(
     ``keeps=False`` lets the answer leave before what it grew on is stored: right for leases,
     which a crash may forget, and for figures, which are needed most when nothing can be stored.
     ``large`` names the fields that may take as much as a frame may hold; all others are small.
-    ``http`` are its routes, see ``HttpRoute``.
+    ``http`` are its routes, see ``HttpRoute``; None is for what HTTP has no use for, or serves in
+    a way of its own.
     """
 
-    texts = (http,) if isinstance(http, str) else http
+    texts = (http,) if isinstance(http, str) else http or ()
     routes = tuple(map(HttpRoute.parse, texts))
 
     def register(run: F) -> F:

@@ -47,7 +47,7 @@ class SetWebhookEnabled(Request, tag="SetWebhookEnabled"):
     enabled: Any = None
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http="POST /webhooks body")
 def add_webhook(req: AddWebhook, call: Call) -> Data:
     """Register a URL for events of one queue or of all; private addresses are refused."""
     webhook_url.check(req.url)
@@ -77,7 +77,7 @@ def add_webhook(req: AddWebhook, call: Call) -> Data:
     return Data({"webhookId": hook.id, **named})
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http="DELETE /webhooks/{webhookId} 404")
 def remove_webhook(req: RemoveWebhook, call: Call) -> Data:
     """Remove a webhook; deliveries that wait are not made."""
     if not call.engine.webhooks.remove(call.engine, check.job_id(req.webhook_id)):
@@ -86,7 +86,7 @@ def remove_webhook(req: RemoveWebhook, call: Call) -> Data:
     return Data({"removed": True})
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http="GET /webhooks")
 def list_webhooks(req: ListWebhooks, call: Call) -> Data:
     """Return every webhook with its figures; a secret is never shown."""
     hooks = call.engine.webhooks
@@ -98,7 +98,7 @@ def list_webhooks(req: ListWebhooks, call: Call) -> Data:
     )
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http="PUT /webhooks/{id}/enabled")
 def set_webhook_enabled(req: SetWebhookEnabled, call: Call) -> None:
     """Switch a webhook on or off."""
     hook = call.engine.webhooks.get(check.job_id(req.id))

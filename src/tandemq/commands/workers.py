@@ -63,7 +63,7 @@ class ListWorkers(Request, tag="ListWorkers"):
     """Ask who works."""
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.SUBSCRIBE, http="POST /workers body")
 def register_worker(req: RegisterWorker, call: Call) -> Data:
     """Add a worker to the registry, or update the one with this id."""
     now, started = call.now, check.whole(req.started_at)
@@ -86,7 +86,7 @@ def register_worker(req: RegisterWorker, call: Call) -> Data:
     return Data({"workerId": fields.pop("id"), **fields})
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.SUBSCRIBE, http="DELETE /workers/{workerId} 404")
 def unregister_worker(req: UnregisterWorker, call: Call) -> Data:
     """Remove a worker from the registry."""
     if not call.engine.workers.unregister(req.worker_id):
@@ -95,7 +95,7 @@ def unregister_worker(req: UnregisterWorker, call: Call) -> Data:
     return Data({"removed": True})
 
 
-@command(Permission.SUBSCRIBE)
+@command(Permission.SUBSCRIBE, http="POST /workers/{id}/heartbeat 200")
 def heartbeat(req: Heartbeat, call: Call) -> Data:
     """Say that a worker is there; figures are absolute, and absent ones stay."""
     worker = call.engine.workers.get(req.id)
@@ -114,7 +114,7 @@ def heartbeat(req: Heartbeat, call: Call) -> Data:
     return Data({"ok": True})
 
 
-@command(Permission.SUPERUSER, keeps=False)
+@command(Permission.SUPERUSER, keeps=False, http="GET /workers")
 def list_workers(req: ListWorkers, call: Call) -> Data:
     """Return the registered workers and their totals."""
     found = call.engine.workers.listed(call.now)

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from tandemq.commands.all import COMMANDS
 from tandemq.commands.table import ABSENT, Command, Permission
 from tandemq.model import errors as e
-from tandemq.model.errors import BadRequest, TandemqError, Unauthenticated
+from tandemq.model.errors import TandemqError, Unauthenticated
 from tandemq.server.guests import Guest
 from tandemq.server.http import jsontext
 from tandemq.server.http.origin import Origins
@@ -33,6 +33,7 @@ REFUSED: Final = 400  # where a route says nothing else
 STATUS: Final[dict[type[TandemqError], int]] = {
     e.BadCredentials: 401,
     e.Unauthenticated: 401,
+    e.Malformed: 400,
     e.NotAuthorized: 403,
     e.Forbidden: 403,
     e.FrameTooLarge: 413,
@@ -138,7 +139,7 @@ class Face:
         try:
             frame = _encode(fields)
         except (UnicodeEncodeError, RecursionError, msgspec.MsgspecError):
-            raise BadRequest(jsontext.INVALID) from None
+            raise e.Malformed(jsontext.INVALID) from None
         if len(frame) > self.settings.max_frame_bytes:
             raise e.FrameTooLarge(len(frame), self.settings.max_frame_bytes)
         found = read(frame)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.msgpack import Ext
 
-from tandemq.model.errors import BadRequest
+from tandemq.model.errors import BadRequest, Malformed
 
 INVALID: Final = "Invalid JSON body"
 NARROW: Final = range(-(2**31), 2**32)  # what stays a whole number on that wire
@@ -30,13 +30,14 @@ def read(text: bytes) -> Any:
     """Return the value of a JSON text, with its wide numbers as JavaScript has them.
 
     Raises:
-        BadRequest: it is not JSON, is nested too deeply, or holds a number that would change.
+        Malformed: it is not JSON, or nested too deeply.
+        BadRequest: it holds a number that would change.
     """
     try:
         value = _decode(text)
         return value if _holds_wide(text) is None else _narrowed(value)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise BadRequest(INVALID) from None
+        raise Malformed(INVALID) from None
 
 
 def _narrowed(value: Any) -> Any:

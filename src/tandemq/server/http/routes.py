@@ -15,8 +15,8 @@ from starlette.routing import BaseRoute, Route
 
 from tandemq.commands.all import COMMANDS
 from tandemq.commands.table import Command, HttpRoute
-from tandemq.model.errors import BadRequest, TandemqError
-from tandemq.server.http import jsontext
+from tandemq.model.errors import Malformed, TandemqError
+from tandemq.server.http import forms, jsontext
 from tandemq.server.http.face import Face, answer, body_of, refusal
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -46,11 +46,14 @@ def _joined(path: str, methods: dict[str, Endpoint]) -> Route:
 
 
 def _endpoint(face: Face, row: Command, route: HttpRoute) -> Endpoint:
+    before, after = forms.BEFORE.get(row.name, dict), forms.AFTER.get(row.name)
+
     async def serve(request: Request) -> Response:
         try:
             caller = await face.caller(request, row.permission)
-            fields = await fields_of(face, request, route)
-            return answer(await face.asked(caller, row, fields))
+            fields = before(await fields_of(face, request, route))
+            told = await face.asked(caller, row, fields)
+            return answer(told if after is None else after(told, fields, caller.call))
         except (TandemqError, ConnectionError) as error:
             return refusal(error, route.refused)
 
@@ -64,12 +67,14 @@ async def fields_of(face: Face, request: Request, route: HttpRoute) -> dict[str,
         BadRequest: some of it cannot be read.
         FrameTooLarge: the body is too long.
     """
-    fields: dict[str, Any] = dict(map(_queried, request.query_params.multi_items()))
+    fields: dict[str, Any] = {}
+    for name, text in request.query_params.multi_items():
+        fields[name] = f"{fields[name]},{text}" if name in fields else _queried(text)
     if route.method not in ("GET", "DELETE"):
-        text = await body_of(request, face.settings.max_frame_bytes)
-        fields |= _members(text, required=route.body)
+        body = await body_of(request, face.settings.max_frame_bytes)
+        fields |= _members(body, required=route.body)
     for name, value in request.path_params.items():
-        fields[name] = _segment(value) if name != "id" else value
+        fields[name] = segment(value)
     return fields
 
 
@@ -78,19 +83,19 @@ def _members(text: bytes, *, required: bool) -> dict[str, Any]:
         return {}
     value = jsontext.read(text)
     if not isinstance(value, dict):
-        raise BadRequest("The body must be a JSON object")
+        raise Malformed("The body must be a JSON object")
     return value
 
 
-def _segment(raw: str) -> str:
+def segment(raw: str) -> str:
     try:
         return unquote(raw, errors="strict")
     except UnicodeDecodeError:
-        raise BadRequest("The path holds percent-encoded bytes that are no UTF-8") from None
+        raise Malformed("The path holds percent-encoded bytes that are no UTF-8") from None
 
 
-def _queried(item: tuple[str, str]) -> tuple[str, Any]:
-    name, text = item
-    if text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() and len(text) < 16:
-        return name, int(text)
-    return name, text
+def _queried(text: str) -> int | str:
+    """Return a value of the query: short whole numbers as such, everything else as text."""
+    digits = text.removeprefix("-")
+    whole = len(digits) < 16 and digits.isascii() and digits.isdigit()
+    return int(text) if whole else text
