@@ -1,0 +1,58 @@
+"""What a worker says to the server of a handler that raised."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+from tandemq.client.errors import Cancelled, Unencodable
+from tandemq.client.outcomes import Fail, RateLimited, Retry, Skip
+from tandemq.client.payload import Misfit
+from tandemq.wires.bunqueue.caller import Unwritable
+
+FINAL = Fail, Misfit, Unencodable, Unwritable  # another try would end the same way
+STACK_LINES = 100
+LINE_LENGTH = 1_000  # characters
+
+
+def failure_of(error: BaseException) -> dict[str, Any] | None:
+    """Return the fields of a FAIL for what a handler raised; None: the job is done all the same."""
+    match error:
+        case Skip():
+            return None
+        case RateLimited():
+            return {"error": str(error), "retryAfter": error.wait_ms}
+        case Retry():
+            return {"error": str(error), "delay": error.after_ms}
+        case Fail() | Cancelled():
+            text = str(error) or type(error).__name__
+            return {"error": text, "unrecoverable": isinstance(error, Fail)}
+    said: dict[str, Any] = {"error": _named(error), "stack": _stack(error)}
+    return {**said, "unrecoverable": True} if isinstance(error, FINAL) else said
+
+
+def _named(error: BaseException) -> str:
+    """Return an error as one line: its type, and what it says."""
+    try:
+        text = str(error)
+    except Exception as worse:
+        text = f"(its text raised {type(worse).__name__})"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _stack(error: BaseException) -> list[str]:
+    """Return the lines of a traceback, the innermost last, without our own frames in front."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = next((n for n, frame in enumerate(frames) if _is_theirs(frame.filename)), 0)
+    lines = [
+        f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}"[:LINE_LENGTH]
+        for frame in frames[own:]
+    ]
+    return lines[-STACK_LINES:]
+
+
+def _is_theirs(filename: str) -> bool:
+    return not filename.startswith(_HERE)
+
+
+_HERE = __file__.rpartition("/")[0]
