@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import Enum
 from math import isfinite
 
 from tandemq.broker.names import DeliveryMode, OverflowStrategy
@@ -82,18 +83,21 @@ class ReconnectPolicy:
     initial_delay: Span = 1.0
     max_delay: Span = 300.0
     use_exponential_backoff: bool = True  # else every wait is the first one
+    jitter: float = 0.0  # by which part a wait is longer at most, by chance
 
     def __post_init__(self) -> None:
         if self.max_attempts is not None:
             _check_number("max_attempts", self.max_attempts, 0)
         _set_spans(self, 0.0, "initial_delay", "max_delay")
+        if not 0 <= self.jitter <= 1:
+            raise ValueError(f"jitter must be from 0 to 1, not {self.jitter:g}")
 
     def allows(self, attempt: int) -> bool:
         """Whether the so-manieth attempt, counted from 1, is made."""
         return self.max_attempts is None or attempt <= self.max_attempts
 
     def get_delay(self, attempt: int) -> float:
-        """Return the wait before the so-manieth attempt, counted from 1, in s.
+        """Return the wait before the so-manieth attempt, counted from 1, in s, without its jitter.
 
         Raises:
             ValueError: there is no attempt of that number.
@@ -104,6 +108,23 @@ class ReconnectPolicy:
         if not self.use_exponential_backoff:
             return first
         return min(first * 2.0 ** min(attempt - 1, DOUBLINGS), _seconds(self.max_delay))
+
+
+class OnConflict(Enum):
+    """What to do about a declared queue that exists with other settings."""
+
+    IGNORE = "ignore"  # log it: a warning, or an error where messages would go elsewhere
+    FAIL = "fail"
+    OVERRIDE = "override"  # delete it, with its messages, and make it anew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDeclaration:
+    """A queue that has to be there when a client has connected."""
+
+    options: QueueOptions = field(default_factory=QueueOptions)
+    on_conflict: OnConflict = OnConflict.IGNORE
+    fail_on_provisioning_error: bool = True  # else what goes wrong is logged, but for conflicts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,15 +142,20 @@ class ClientOptions:
     keep_alive_interval: Span = 30.0
     command_timeout: Span = 10.0
     use_tls: bool = False
-    skip_certificate_validation: bool = False
-    preferred_compressions: tuple[str, ...] = ("brotli", "gzip")
+    skip_certificate_validation: bool = False  # whoever answers is believed: for tests only
+    certificate_authority: str | None = None  # a file with certificates to trust instead
+    preferred_compressions: tuple[str, ...] = ("brotli", "gzip")  # of the binary wire
     compression_threshold: int = 1_024  # bytes
-    queue_declarations: Mapping[str, QueueOptions] = field(default_factory=dict)
+    queue_declarations: Mapping[str, QueueOptions | QueueDeclaration] = field(default_factory=dict)
+    binary: bool = False  # speak the binary wire
+    give_back: bool = True  # offer to give messages back; False: leave them to the ack time-out
+    max_message_size: int = 1_048_576  # bytes of a frame, either way; as the server has it
 
     def __post_init__(self) -> None:
         if (self.username is None) != (self.password is None):
             raise ValueError("Both username and password must be set together.")
         _check_number("compression_threshold", self.compression_threshold, 0)
+        _check_number("max_message_size", self.max_message_size, 1)
         _set_spans(self, 0.001, "keep_alive_interval", "command_timeout")
 
 

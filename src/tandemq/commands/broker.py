@@ -24,6 +24,7 @@ class Subscribe(BrokerRequest, tag="Subscribe"):
     """Want the messages of a queue."""
 
     queue: str
+    window: int = WINDOW  # how many of them may be unanswered
 
 
 class Unsubscribe(BrokerRequest, tag="Unsubscribe"):
@@ -84,7 +85,7 @@ def subscribe(req: Subscribe, call: Call) -> None:
     """Have the messages of a queue from now on, and what waits there."""
     queue, engine = req.queue, call.engine
     post.found(engine, queue, call.now, call.host.queue_policy)
-    subscriptions.subscribe(engine, queue, call.caller.id, WINDOW, call.now, call.caller.title)
+    subscriptions.subscribe(engine, queue, call.caller.id, req.window, call.now, call.caller.title)
 
 
 @command(Permission.OPEN, keeps=False, table=BROKER)

@@ -20,6 +20,7 @@ from tandemq.wires.vibemq.queues import (
     STRATEGIES,
     facts,
     moment_text,
+    options_text,
     read_options,
     read_span,
     span_text,
@@ -288,3 +289,40 @@ def test_a_moment_is_written_in_utc(ms) -> None:
 def test_moments_are_written_to_the_millisecond() -> None:
     assert moment_text(1_771_408_800_000) == "2026-02-18T10:00:00Z"
     assert moment_text(1_771_408_800_007) == "2026-02-18T10:00:00.007Z"
+
+
+# -- options that are asked for --------------------------------------------------------------------
+
+
+@given(
+    st.builds(
+        Policy,
+        mode=st.sampled_from(Mode),
+        max_size=st.integers(1, LARGEST),
+        ttl=st.none() | st.integers(1, 10**12),
+        dead_letters=st.just(True),
+        dead_letter_queue=st.none() | st.just("dead"),
+        overflow=st.sampled_from(Overflow),
+        max_attempts=st.integers(0, LARGEST),
+        ack_wait=st.integers(1, 10**9),
+        retry_base=st.integers(1, 10**9),
+        retry_cap=st.integers(1, 10**9),
+        full_wait=st.booleans(),
+    )
+)
+def test_options_are_read_as_they_were_written(policy: Policy) -> None:
+    assert read_options(options_text(policy), None) == policy
+
+
+def test_options_are_written_as_the_reference_writes_them() -> None:
+    assert options_text(Policy(max_size=50)) == (
+        b'{"mode":0,"maxQueueSize":50,"enableDeadLetterQueue":false,'
+        b'"overflowStrategy":0,"maxRetryAttempts":3}'
+    )
+
+
+@pytest.mark.parametrize("member", ["ackTimeout", "retryDelay", "retryDelayMax"])
+@pytest.mark.parametrize("value", [0, -1, 2**31, "1", 1.5])
+def test_waits_that_make_no_sense_are_refused(member: str, value: Any) -> None:
+    with pytest.raises(BadPayload, match=member if isinstance(value, int) else "Invalid"):
+        read_options(json.dumps({member: value}).encode(), None)

@@ -216,3 +216,16 @@ def test_a_queue_is_made_with_options_from_payload_or_headers() -> None:
     wanted = about_q(CreateQueue, Kind.CREATE_QUEUE, policy=Policy(max_size=7))
     assert asked(Kind.CREATE_QUEUE, queue="q", payload={"maxQueueSize": 7}) == wanted
     assert asked(Kind.CREATE_QUEUE, queue="q", headers={"maxQueueSize": "7"}) == wanted
+
+
+@pytest.mark.parametrize(("said", "window"), [("1", 1), ("1000", 1000), ("5000", 1000)])
+def test_a_subscriber_says_how_much_it_takes_at_a_time(said: str, window: int) -> None:
+    request = asked(Kind.SUBSCRIBE, queue="q", headers={"prefetch": said})
+    assert request.window == window
+
+
+@pytest.mark.parametrize("said", ["0", "-1", "1.5", "many", "", "1" * 10, "\u0661"])
+def test_a_prefetch_that_makes_no_sense_is_refused(said: str) -> None:
+    refusal = asked(Kind.SUBSCRIBE, queue="q", headers={"prefetch": said})
+    assert isinstance(refusal, Refusal)
+    assert str(refusal.error) == "prefetch must be a whole number, 1 or more."

@@ -23,7 +23,10 @@ LONGEST_SPAN: Final = 0x7FFF_FFFF_FFFF_FFFF // TICKS  # ms
 
 
 class QueueFacts(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The payload of an answer to QueueInfo, members in the reference's order."""
+    """The payload of an answer to QueueInfo, members in the reference's order.
+
+    Those with a default were not told by the first releases.
+    """
 
     name: str
     message_count: int
@@ -32,10 +35,10 @@ class QueueFacts(Struct, frozen=True, kw_only=True, rename="camel"):
     max_size: int
     created_at: str
     message_ttl: str | UnsetType = UNSET
-    enable_dead_letter_queue: bool
+    enable_dead_letter_queue: bool = False
     dead_letter_queue_name: str | UnsetType = UNSET
-    overflow_strategy: int
-    max_retry_attempts: int
+    overflow_strategy: int = 0
+    max_retry_attempts: int = 3
 
 
 def facts(q: QueueShown) -> QueueFacts:
@@ -60,7 +63,7 @@ def facts(q: QueueShown) -> QueueFacts:
 # -- options -------------------------------------------------------------------------------------
 
 
-class _Options(Struct, rename="camel"):
+class _Options(Struct, rename="camel", omit_defaults=True):
     mode: int | str | None = None
     max_queue_size: int | None = None
     message_ttl: int | float | str | None = None
@@ -68,9 +71,14 @@ class _Options(Struct, rename="camel"):
     dead_letter_queue_name: str | None = None
     overflow_strategy: int | str | None = None
     max_retry_attempts: int | None = None
+    ack_timeout: int | None = None  # ours, as what follows; spans in ms
+    retry_delay: int | None = None
+    retry_delay_max: int | None = None
+    full_ack_timeout: bool | None = None
 
 
 _decode = msgspec.json.Decoder(_Options | None).decode
+_encode = msgspec.json.Encoder().encode
 _NAMES_IN_HEADERS = {
     "deliveryMode": "mode",
     **{field.encode_name: field.encode_name for field in msgspec.structs.fields(_Options)[1:]},
@@ -121,6 +129,7 @@ def _checked(said: _Options) -> Policy:
     name = said.dead_letter_queue_name or None
     if name is not None and (problem := broken_name(name)):
         raise BadPayload(f"deadLetterQueueName: {problem}")
+    usual = DEFAULT_POLICY
     return Policy(
         Mode(_choice("mode", said.mode, MODES)),
         size,
@@ -129,6 +138,33 @@ def _checked(said: _Options) -> Policy:
         name,
         strategy,
         most,
+        _number("ackTimeout", said.ack_timeout, 1, usual.ack_wait),
+        _number("retryDelay", said.retry_delay, 1, usual.retry_base),
+        _number("retryDelayMax", said.retry_delay_max, 1, usual.retry_cap),
+        bool(said.full_ack_timeout),
+    )
+
+
+def options_text(policy: Policy) -> bytes:
+    """Return the payload of a CreateQueue that asks for this, as the reference's client writes it.
+
+    What only our servers read is said only where it is not as usual.
+    """
+    usual, ttl = DEFAULT_POLICY, policy.ttl
+    return _encode(
+        _Options(
+            int(policy.mode),
+            policy.max_size,
+            None if ttl is None else span_text(ttl),
+            policy.dead_letters,
+            policy.dead_letter_queue,
+            int(policy.overflow),
+            policy.max_attempts,
+            None if policy.ack_wait == usual.ack_wait else policy.ack_wait,
+            None if policy.retry_base == usual.retry_base else policy.retry_base,
+            None if policy.retry_cap == usual.retry_cap else policy.retry_cap,
+            policy.full_wait or None,
+        )
     )
 
 

@@ -13,6 +13,7 @@ from tandemq.commands.broker import Ack, Nack, Publish, Subscribe, Unsubscribe
 from tandemq.commands.greeting import Connect, Disconnect, Ping
 from tandemq.commands.queues import CreateQueue, DeleteQueue, ListQueues, QueueInfo
 from tandemq.commands.table import BrokerRequest, Command
+from tandemq.model.broker import WINDOW
 from tandemq.model.errors import BadRequest, QueueRequired, TandemqError, UnknownCommand
 from tandemq.wires.vibemq import rules
 from tandemq.wires.vibemq.frames import Frame
@@ -100,6 +101,17 @@ def _publish(f: Frame) -> Publish:
     )
 
 
+_prefetch = re.compile(r"\d{1,9}", re.ASCII).fullmatch
+
+
+def _subscribe(f: Frame) -> Subscribe:
+    queue, said = _queue(f, "subscribe"), (f.headers or {}).get("prefetch")
+    if said is not None and not (_prefetch(said) and int(said)):
+        raise BadRequest("prefetch must be a whole number, 1 or more.")
+    window = WINDOW if said is None else min(int(said), WINDOW)
+    return Subscribe(queue=queue, window=window, req_id=Ticket(f.id, Kind.SUBSCRIBE_ACK, queue))
+
+
 def priority(headers: dict[str, str]) -> int:
     """Return the level that a message asks for; what is none is normal."""
     said = headers.get("priority")
@@ -174,7 +186,7 @@ _MAKE: dict[int, Callable[[Frame], BrokerRequest]] = {
     Kind.DISCONNECT: lambda f: Disconnect(req_id=Ticket(f.id)),
     Kind.PING: lambda f: Ping(req_id=Ticket(f.id, Kind.PONG)),
     Kind.PUBLISH: _publish,
-    Kind.SUBSCRIBE: _about_queue(Subscribe, "subscribe", Kind.SUBSCRIBE_ACK),
+    Kind.SUBSCRIBE: _subscribe,
     Kind.UNSUBSCRIBE: _about_queue(Unsubscribe, "unsubscribe", Kind.UNSUBSCRIBE_ACK),
     Kind.ACK: lambda f: Ack(message=_message(f), req_id=Ticket(f.id)),
     Kind.NACK: _nack,

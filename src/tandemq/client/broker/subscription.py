@@ -1,0 +1,114 @@
+"""What one queue delivers: a buffer between the connection and whoever works on messages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from tandemq.broker.names import DeliveryMode
+from tandemq.client.broker.message import Message
+from tandemq.client.errors import BadOption, Misused
+
+if TYPE_CHECKING:
+    from tandemq.client.broker.broker import Broker
+
+
+class Subscription:
+    """The messages of a queue, for ``async for``, as long as its block lasts.
+
+    It outlives connections. What was delivered over a lost one and nobody began is dropped here,
+    since the broker delivers it again. Several tasks may iterate; each message goes to one of them.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        queue: str,
+        *,
+        mode: DeliveryMode | None = None,
+        prefetch: int | None = None,
+    ) -> None:
+        if prefetch is not None and prefetch < 1:
+            raise BadOption(f"prefetch is {prefetch}; give a whole number, 1 or more")
+        self.queue, self.mode, self.prefetch = queue, mode, prefetch
+        self.confirmed = False  # the broker knows of it, or will after the next connect
+        self._broker = broker
+        self._buffer: deque[Message] = deque()
+        self._bell = asyncio.Event()
+        self._over = False
+        self._error: BaseException | None = None
+
+    def __repr__(self) -> str:
+        return f"<Subscription to {self.queue}>"
+
+    # -- for its broker --------------------------------------------------------------------------
+
+    @property
+    def headers(self) -> dict[str, str] | None:
+        """What a Subscribe says besides."""
+        return None if self.prefetch is None else {"prefetch": str(self.prefetch)}
+
+    def put(self, message: Message) -> None:
+        """A message came."""
+        if not self._over:
+            self._buffer.append(message)
+            self._bell.set()
+
+    def forget(self) -> None:
+        """The connection is lost, and with it what nobody has begun."""
+        self._buffer.clear()
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """Nothing comes any more; iterating ends, or raises ``error``."""
+        if not self._over:
+            self._over, self._error = True, error
+            self._buffer.clear()
+            self._bell.set()
+
+    # -- for who works on messages ---------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        """Messages that were delivered and that nobody has begun."""
+        return len(self._buffer)
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Message:
+        while not self._buffer:
+            if self._over:
+                if self._error is not None:
+                    raise self._error
+                raise StopAsyncIteration
+            self._bell.clear()
+            await self._bell.wait()
+        return self._buffer.popleft().begin()
+
+    async def get(self, timeout: float | None = None) -> Message | None:
+        """Return the next message; None where none comes in time (s), or nothing comes any more."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await anext(self, None)
+        except TimeoutError:
+            return None
+
+    async def __aenter__(self) -> Subscription:
+        if self._over:
+            raise Misused(f"this subscription to {self.queue} has ended; make another one")
+        await self._broker.begin(self)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End it: what is not settled goes back to the queue, uncharged."""
+        await self._broker.finish(self)
