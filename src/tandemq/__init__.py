@@ -8,6 +8,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from tandemq.client import errors as errors
+    from tandemq.client.broker import Broker as Broker
+    from tandemq.client.broker import handles as handles
     from tandemq.client.client import AsyncClient as AsyncClient
     from tandemq.client.errors import TandemqError as TandemqError
     from tandemq.client.sync import Client as Client
@@ -15,11 +17,13 @@ if TYPE_CHECKING:
 # What a name is and where it lives: `import tandemq` alone loads nothing of it.
 _PUBLIC = {
     "AsyncClient": "tandemq.client.client",
+    "Broker": "tandemq.client.broker",
     "Client": "tandemq.client.sync",
     "TandemqError": "tandemq.client.errors",
     "errors": "tandemq.client",
+    "handles": "tandemq.client.broker",
 }
-__all__ = ["AsyncClient", "Client", "TandemqError", "errors"]
+__all__ = ["AsyncClient", "Broker", "Client", "TandemqError", "errors", "handles"]
 
 
 def __getattr__(name: str) -> Any:
