@@ -233,6 +233,11 @@ class Link(asyncio.Protocol):
         elif self.on_event is not None:
             self.on_event(fields["event"])
 
+    def read(self, on: bool) -> None:
+        """Read on, or leave what comes to the system and, in the end, to the server."""
+        if self._transport is not None and not self.lost.done():
+            self._transport.resume_reading() if on else self._transport.pause_reading()
+
     def pause_writing(self) -> None:
         """Take no more calls: the peer does not read."""
         self._paused = True

@@ -8,7 +8,9 @@ from collections import deque
 from copy import copy
 from itertools import count
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
+from tandemq.client.adding import Adding
 from tandemq.client.calls import Call, Deadlines
 from tandemq.client.errors import (
     Closed,
@@ -19,6 +21,7 @@ from tandemq.client.errors import (
 )
 from tandemq.client.line import HOPELESS, Line, Restore, State, proofs
 from tandemq.client.link import Link
+from tandemq.client.results import Results
 from tandemq.client.spans import Span, seconds
 from tandemq.client.url import Target, target
 from tandemq.wires.bunqueue import caller
@@ -29,6 +32,7 @@ PATIENT = {"PULL": 0, "PULLB": 0, "WaitJob": 30_000}
 # What a forked child, or a later loop, found of its predecessor: touching it would disturb the
 # other process, whose sockets these are too.
 _left_behind: list[Any] = []
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Target, Pool]] = WeakKeyDictionary()
 
 
 class Pool:
@@ -51,9 +55,40 @@ class Pool:
         self.proofs = proofs(self.target)
         self.closed = False
         self.users = 0  # who share it
+        self._usual = cast(float, self.target.options.command_timeout)
         self._numbers = count(1)
+        self.adding = Adding(self)
+        self.results = Results(self)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._begin()
+
+    @classmethod
+    def shared(cls, url: str | Target | None = None, **options: Any) -> Pool:
+        """Return the pool that all of this event loop share who name the same server and options.
+
+        Each of them gives it back with ``release``.
+
+        Raises:
+            WrongLoop: there is no event loop here.
+            WrongUrl, BadOption
+        """
+        try:
+            pools = _shared.setdefault(asyncio.get_running_loop(), {})
+        except RuntimeError:
+            raise WrongLoop(
+                "a shared pool belongs to an event loop: make it inside of one"
+            ) from None
+        named = target(url, **options)
+        if named not in pools or pools[named].closed:
+            pools[named] = cls(named)
+        pools[named].users += 1
+        return pools[named]
+
+    async def release(self) -> None:
+        """Give back what ``shared`` returned; the last one closes it."""
+        self.users -= 1
+        if self.users <= 0:
+            await self.close()
 
     def _begin(self) -> None:
         self._pid = os.getpid()
@@ -89,7 +124,7 @@ class Pool:
         if patience is not None:
             limit = seconds(patience, "patience")
         else:
-            limit = cast(float, self.target.options.command_timeout)
+            limit = self._usual
             if command in PATIENT:
                 limit += (fields.get("timeout") or PATIENT[command]) / 1000
         return self.dispatch(command, id, frame, limit)
@@ -99,14 +134,14 @@ class Pool:
         return str(next(self._numbers))
 
     def dispatch(
-        self, command: str, id: str, frame: bytes, patience: float
+        self, command: str, id: str, frame: bytes, patience: float | None = None
     ) -> asyncio.Future[dict[str, Any]]:
         """Send a frame as soon as a link has room; ``patience`` is in seconds."""
-        loop = self._checked_loop()
+        loop = self.checked_loop()
         if len(frame) > caller.MAX_FRAME:
             raise Unencodable(f"{command} of {len(frame)} bytes: no frame may be above 64 MiB")
         answer: asyncio.Future[dict[str, Any]] = loop.create_future()
-        call = Call(command, id, frame, answer, patience, loop.time())
+        call = Call(command, id, frame, answer, patience or self._usual, loop.time())
         link = None if self._waiting else self._pick()
         if link is not None:
             link.send(call)
@@ -117,7 +152,12 @@ class Pool:
             self._grow(link)
         return answer
 
-    def _checked_loop(self) -> asyncio.AbstractEventLoop:
+    def checked_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the running loop, which is this pool's.
+
+        Raises:
+            Closed, WrongLoop
+        """
         loop = asyncio.get_running_loop()
         if self.closed:
             raise Closed("this client was closed: make a new one")
@@ -135,6 +175,8 @@ class Pool:
                 )
             _left_behind.append((self._loop, self._lines, self._waiting))
             self._begin()
+            self.adding.forget()
+            self.results.forget()
         self._loop = loop
         self._deadlines = Deadlines(loop, lambda: self._waiting, self._expire)
 
@@ -202,7 +244,7 @@ class Pool:
         Raises:
             ConnectFailed, WrongServer, CertificateRefused, NotAuthorized, BadOption
         """
-        self._checked_loop()
+        self.checked_loop()
         link = self._pick() or next((line.link for line in self._lines if line.link), None)
         if link is None:
             line = Line(self)

@@ -17,14 +17,14 @@ class Portal:
     """Runs coroutines in a thread of its own, and waits for them in the caller's."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = _new_loop()
         self._thread = threading.Thread(target=self._run, name="tandemq client", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_forever()
+            self.loop.run_until_complete(self.loop.shutdown_default_executor())
         finally:
             self.loop.close()
 
@@ -53,6 +53,15 @@ class Portal:
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
 
 
 def _in_a_loop() -> bool:

@@ -7,6 +7,7 @@ Values are written so that every peer can read them: whole numbers beyond 32 bit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from typing import Any, NamedTuple
 
 import msgspec
@@ -63,6 +64,22 @@ def request(cmd: str, fields: Mapping[str, Any], req_id: str) -> bytes:
     return codec.framed(encode({"cmd": cmd, **given, "reqId": req_id}))
 
 
+def push(queue: str, job: bytes, req_id: str) -> bytes:
+    """Return the frame of a PUSH whose job, a map, is encoded already."""
+    head = job[0]
+    size, rest = (
+        (head & 0x0F, job[1:]) if head < 0xDE else (int.from_bytes(job[1:3], "big"), job[3:])
+    )
+    return codec.framed(
+        b"\xde" + (size + 3).to_bytes(2, "big") if size > 12 else bytes((0x80 | (size + 3),)),
+        b"\xa3cmd\xa4PUSH\xa5queue",
+        codec.text(queue),
+        rest,
+        b"\xa5reqId",
+        codec.text(req_id),
+    )
+
+
 def push_many(queue: str, jobs: Sequence[bytes], req_id: str) -> bytes:
     """Return the frame of a PUSHB whose jobs are encoded already."""
     return codec.framed(
@@ -106,8 +123,20 @@ def is_event(fields: Mapping[str, Any]) -> bool:
 def _read(value: Any) -> Answer:
     if not isinstance(value, dict):
         raise Garbled(f"a frame that is no map, but {type(value).__name__}")
+    if value.get("type") == "event":
+        _check_event(value.get("event"))
     id = value.pop("reqId", None)
     return Answer(id if isinstance(id, str) else None, value)
+
+
+def _check_event(event: Any) -> None:
+    """See to it that an event says what happened, where, to what, and when."""
+    named = isinstance(event, dict) and all(
+        isinstance(event.get(name), str) for name in ("eventType", "queue", "jobId")
+    )
+    at = event.get("timestamp") if named else None
+    if isinstance(at, bool) or not isinstance(at, (int, float)) or not isfinite(at):
+        raise Garbled("an event without its type, queue, job or moment")
 
 
 def _kind_of(data: bytes) -> str:

@@ -1,0 +1,230 @@
+"""What may be asked for one job, in types of Python, and its names on the wire."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any, Literal, TypedDict
+
+from tandemq.client.errors import BadOption
+from tandemq.client.spans import Span, millis, moment_ms
+
+OnDuplicate = Literal["drop", "extend", "replace", "coalesce", "queue-one"]
+OnFailure = Literal["fail", "continue", "ignore", "remove"]
+
+
+class Repeat(TypedDict, total=False):
+    """A job that publishes its own successor when it is completed: ``every`` or ``pattern``."""
+
+    every: Span
+    pattern: str
+    tz: str
+    limit: int
+    start: datetime
+    end: datetime
+
+
+class JobOptions(TypedDict, total=False):
+    """Options of one job; a span is a ``timedelta`` or seconds, a moment a datetime with a zone."""
+
+    id: str
+    """An id of your own: while a job with it lives, adding another one changes nothing."""
+    priority: int
+    """Higher ones first, from -1,000,000 to 1,000,000; 0 is usual."""
+    delay: Span
+    """Not before this time has gone by."""
+    run_at: datetime
+    """Not before this moment."""
+    attempts: int
+    """Failures after which it is a dead letter; 3 is usual."""
+    backoff: Span
+    """Wait after the first failure; it doubles with each, unless ``backoff_kind`` is fixed."""
+    backoff_kind: Literal["exponential", "fixed"]
+    ttl: Span
+    """It is worth nothing if it has not begun by then."""
+    timeout: Span
+    """How long one attempt may take."""
+    lifo: bool
+    """Before those that wait, instead of behind them."""
+    durable: bool
+    remove_on_complete: bool
+    remove_on_fail: bool
+    stall_timeout: Span
+    """A worker that is silent for so long is taken for dead."""
+    tags: Iterable[str]
+    group: str
+    """Groups take turns, and may have limits of their own."""
+    group_max_size: int
+    cost: float
+    """What it counts against a rate limit; 1 is usual."""
+    unique_key: str
+    """While a job holds the key, its queue accepts no second one."""
+    unique_for: Span
+    """Not longer than this."""
+    on_duplicate: OnDuplicate
+    """What becomes of the one that holds the key, and of this one."""
+    keep_key: bool
+    """Hold the key through retries, too."""
+    debounce_id: str
+    debounce_ttl: Span
+    depends_on: Iterable[str]
+    """Ids of jobs that must be completed first."""
+    parent_id: str
+    children_ids: Iterable[str]
+    on_failure: OnFailure
+    """What its final failure does to its parent."""
+    cascade_on_failure: bool
+    fail_on_removal: bool
+    max_stalls: int
+    max_interruptions: int
+    keep_logs: int
+    stack_trace_limit: int
+    size_limit: int
+    created_at: datetime
+    repeat: Repeat
+
+
+def _texts(value: Any, name: str) -> list[str]:
+    found = [] if isinstance(value, (str, bytes)) else list(value)
+    if not all(isinstance(item, str) for item in found) or isinstance(value, (str, bytes)):
+        raise BadOption(f"{name} is {value!r}; give a list of texts")
+    return found
+
+
+def _as_it_is(kind: type | tuple[type, ...], words: str) -> Callable[[Any, str], Any]:
+    def checked(value: Any, name: str) -> Any:
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise BadOption(f"{name} is {value!r}; give {words}")
+        return value
+
+    return checked
+
+
+_text = _as_it_is(str, "a text")
+_whole = _as_it_is(int, "a whole number")
+_number = _as_it_is((int, float), "a number")
+_flag = _as_it_is(bool, "True or False")
+
+# Each option: its name on the wire, and how it is written. Those without a name stand in ``wire``.
+_OPTIONS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
+    "priority": ("priority", _whole),
+    "delay": ("delay", millis),
+    "attempts": ("maxAttempts", _whole),
+    "backoff": ("backoff", millis),
+    "ttl": ("ttl", millis),
+    "timeout": ("timeout", millis),
+    "lifo": ("lifo", _flag),
+    "durable": ("durable", _flag),
+    "remove_on_complete": ("removeOnComplete", _flag),
+    "remove_on_fail": ("removeOnFail", _flag),
+    "stall_timeout": ("stallTimeout", millis),
+    "tags": ("tags", _texts),
+    "group": ("groupId", _text),
+    "group_max_size": ("groupMaxSize", _whole),
+    "cost": ("cost", _number),
+    "unique_key": ("uniqueKey", _text),
+    "debounce_id": ("debounceId", _text),
+    "debounce_ttl": ("debounceTtl", millis),
+    "depends_on": ("dependsOn", _texts),
+    "parent_id": ("parentId", _text),
+    "children_ids": ("childrenIds", _texts),
+    "cascade_on_failure": ("cascadeOnFailure", _flag),
+    "fail_on_removal": ("failOnRemoval", _flag),
+    "max_stalls": ("maxStalls", _whole),
+    "max_interruptions": ("maxInterruptions", _whole),
+    "keep_logs": ("keepLogs", _whole),
+    "stack_trace_limit": ("stackTraceLimit", _whole),
+    "size_limit": ("sizeLimit", _whole),
+    "created_at": ("timestamp", moment_ms),
+}
+_REPEAT: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
+    "every": ("every", millis),
+    "pattern": ("pattern", _text),
+    "tz": ("tz", _text),
+    "limit": ("limit", _whole),
+    "start": ("startDate", moment_ms),
+    "end": ("endDate", moment_ms),
+}
+_FLAGS = {
+    "fail": "failParentOnFailure",
+    "continue": "continueParentOnFailure",
+    "ignore": "ignoreDependencyOnFailure",
+    "remove": "removeDependencyOnFailure",
+}
+_SPECIAL = (
+    "id",
+    "run_at",
+    "backoff_kind",
+    "unique_for",
+    "on_duplicate",
+    "keep_key",
+    "on_failure",
+    "repeat",
+)
+NAMES = frozenset((*_OPTIONS, *_SPECIAL))
+
+
+def wire(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options under their names on the wire; one that is None counts as not given.
+
+    Raises:
+        BadOption: there is no such option, or its value has the wrong type.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    fields = _named({k: v for k, v in given.items() if k not in _SPECIAL}, _OPTIONS, NAMES)
+    if "id" in given:
+        fields["jobId"] = fields["customId"] = _text(given["id"], "id")
+    if "run_at" in given:
+        if "delay" in given:
+            raise BadOption("delay and run_at are two words for one thing: give one of them")
+        fields["delay"] = max(0, moment_ms(given["run_at"], "run_at") - round(time.time() * 1000))
+    if "backoff_kind" in given:
+        kind = _one_of(given["backoff_kind"], "backoff_kind", ("exponential", "fixed"))
+        fields["backoff"] = {"type": kind, "delay": fields.get("backoff", 1000)}
+    if "on_failure" in given:
+        fields[_FLAGS[_one_of(given["on_failure"], "on_failure", _FLAGS)]] = True
+    if "repeat" in given:
+        fields["repeat"] = _named(given["repeat"], _REPEAT, _REPEAT)
+    if dedup := _dedup(given):
+        fields["dedup"] = dedup
+    return fields
+
+
+def _dedup(given: Mapping[str, Any]) -> dict[str, Any]:
+    names = [name for name in ("unique_for", "on_duplicate", "keep_key") if name in given]
+    if names and "unique_key" not in given:
+        raise BadOption(f"{names[0]} says how a unique key is held: give unique_key too")
+    found: dict[str, Any] = {}
+    if "unique_for" in given:
+        found["ttl"] = millis(given["unique_for"], "unique_for")
+    if "keep_key" in given:
+        found["keep"] = _flag(given["keep_key"], "keep_key")
+    if "on_duplicate" in given:
+        word = _one_of(given["on_duplicate"], "on_duplicate", OnDuplicate.__args__)  # type: ignore[attr-defined]
+        flags = {"extend": {"extend": True}, "replace": {"replace": True}, "drop": {}}
+        found |= flags.get(word, {"policy": word})  # the flags are what other servers know
+    return found
+
+
+def _named(
+    given: Mapping[str, Any],
+    table: Mapping[str, tuple[str, Callable[[Any, str], Any]]],
+    known: Iterable[str],
+) -> dict[str, Any]:
+    fields = {}
+    for name, value in given.items():
+        if name not in table:
+            close = get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(known))}"
+            raise BadOption(f"there is no option {name}; {hint}")
+        wire_name, written = table[name]
+        fields[wire_name] = written(value, name)
+    return fields
+
+
+def _one_of(value: Any, name: str, allowed: Iterable[str]) -> str:
+    if value not in allowed:
+        raise BadOption(f"{name} is {value!r}; give one of {', '.join(allowed)}")
+    return str(value)
