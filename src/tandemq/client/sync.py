@@ -354,6 +354,10 @@ class Client(Waits[aio_client.AsyncClient]):
         """Close the connections; later calls raise ``Closed``."""
         self._threads.close(self.inner.close)
 
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something asynchronous, with ``inner``, in this client's loop and wait for it."""
+        return self._threads.run(work)
+
     connect = blocking(aio_client.AsyncClient.connect)
     call = blocking(aio_client.AsyncClient.call)
     ping = blocking(aio_client.AsyncClient.ping)
