@@ -110,7 +110,7 @@ WHOLES: list[tuple[str, Fields, str]] = [
     ("CronList", {}, OFFSET),
     ("ListQueues", {}, OFFSET),
     ("DashboardQueues", {}, OFFSET),
-    ("ListWorkers", {}, "unregister some workers"),
+    ("ListWorkers", {}, OFFSET),
     ("ListWebhooks", {}, "ask for less"),
 ]
 """What is asked for as a whole is refused, with what to do instead."""

@@ -25,7 +25,8 @@ ROWS = pytest.mark.parametrize("row", EVERY, ids=lambda row: row.name)
 RULING = {
     Permission.ANYBODY: {"Auth", "Connect", "Ping"},
     Permission.OPEN: {
-        "Hello", "Ping", "UnsubscribeEvents", "AdminChangePassword", "AdminGetUserPermissions",
+        "Hello", "Ping", "UnsubscribeEvents", "WhoAmI", "AdminChangePassword",
+        "AdminGetUserPermissions",
         "Disconnect", "Unsubscribe", "Ack", "Nack",
     },
     Permission.PUBLISH: {"PUSH", "PUSHB", "PUSHF", "UpdateParent", "Cron", "Publish"},
@@ -45,7 +46,9 @@ RULING = {
         "GetStallConfig", "GetState", "IsGroupPaused", "IsPaused", "Metrics", "QueueInfo",
         "Search", "WaitJob",
     },
-    Permission.LIST: {"ListQueues", "CronList", "DashboardQueues"},
+    Permission.LIST: {
+        "ListQueues", "CronList", "DashboardQueues", "FindQueues", "ListSubscribers",
+    },
     Permission.CONTROL: {
         "Cancel", "ChangeDelay", "ChangePriority", "Clean", "ClearConcurrency", "ClearLogs",
         "CronDelete", "Discard", "Drain", "MoveToDelayed", "MoveToWait", "MoveToWaitingChildren",
@@ -117,6 +120,7 @@ def test_other_shapes_of_a_request_concern_the_same_queues() -> None:
 
 FIGURES = {
     "StorageStatus", "Stats", "Metrics", "Prometheus", "WorkerStats", "ListWorkers", "ListQueues",
+    "FindQueues", "ListSubscribers", "WhoAmI",
     "DashboardOverview", "DashboardQueues",
 }  # fmt: skip
 

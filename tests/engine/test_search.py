@@ -103,6 +103,16 @@ def test_one_queue_and_some_states_are_looked_through_alone() -> None:
     assert look(engine, page(queue="none")) == ([], None)
 
 
+def test_a_rare_state_is_looked_for_in_every_queue() -> None:
+    engine = filled(8)
+    for queue in ("odd", "even"):
+        m = hold(engine, queue=queue)
+        settle.ack(engine, m.id, token_of(m), NOW)
+    s = page(states=(State.DONE,), fits=lambda m: m.state is State.DONE)
+    assert look(engine, s) == (["m2", "m1"], None)
+    assert s.looked == 2
+
+
 def test_searches_stand_in_line_and_each_tick_does_one_slice() -> None:
     engine = filled(9)
     first, second = (page(fits=lambda m: m.id == "m1") for _ in range(2))

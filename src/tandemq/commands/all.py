@@ -20,6 +20,7 @@ from tandemq.commands import (  # noqa: F401
     groups,
     leases,
     limits,
+    lookout,
     manage,
     metrics,
     observe,

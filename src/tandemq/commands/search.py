@@ -44,10 +44,10 @@ class Search(Request, tag="Search"):
 
     def concerns(self, engine: Engine) -> Iterable[Any]:
         """Name the one queue that is asked for; of all queues only what may be seen is shown."""
-        return () if self.queue is None else (self.queue,)
+        return () if self.queue in (None, "") else (self.queue,)
 
 
-@command(Permission.INSPECT)
+@command(Permission.INSPECT, http="GET /jobs/search")
 def find(req: Search, call: Call) -> dict[str, Any] | Later:
     """Return jobs that fit what is given, the newest first, at most ``limit`` of them.
 
@@ -76,7 +76,7 @@ def find(req: Search, call: Call) -> dict[str, Any] | Later:
 
 def _filters(req: Search, call: Call, states: frozenset[str] | None) -> Iterable[Filter]:
     """Yield what is asked for, the cheapest and most telling first."""
-    queue, engine = req.queue, call.engine
+    queue, engine = _word(req.queue, "queue"), call.engine
     name, id, tag = _word(req.name, "name"), _word(req.id, "id"), _word(req.tag, "tag")
     after, before = _moment(req.after, "after"), _moment(req.before, "before")
     if queue is not None:
@@ -141,9 +141,10 @@ def _word(value: Any, label: str) -> str | None:
     """
     if value is None or value == "":
         return None
-    if not isinstance(value, str) or len(value) > LONGEST:
+    word = check.identifier(value)  # in a query, a number may well be meant as a text
+    if word is None or len(word) > LONGEST:
         raise BadRequest(f"{label} must be a text of at most {LONGEST} characters")
-    return value
+    return word
 
 
 def _moment(value: Any, label: str) -> int | None:
@@ -195,5 +196,7 @@ def brief(m: Message) -> dict[str, Any]:
         "tags": list(options.tags[:TAGS]),
         "groupId": options.group,
         "messageId": None if m.letter is None else m.letter.id,
+        "deadFrom": None if (death := graves.death_of(m)) is None else death.queue,
         "dataBytes": len(m.body),
+        "resultBytes": len(run.result or b""),
     }

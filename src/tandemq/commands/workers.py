@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tandemq.commands import fields as check
-from tandemq.commands.answers import whole
+from tandemq.commands.answers import part
 from tandemq.commands.call import Call, Data
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine.workers import ACTIVE, Worker, Workers, weight
@@ -61,6 +61,9 @@ class Heartbeat(Request, tag="Heartbeat"):
 
 class ListWorkers(Request, tag="ListWorkers"):
     """Ask who works."""
+
+    offset: Any = None  # ours, as is limit: part of a long list
+    limit: Any = None
 
 
 @command(Permission.SUBSCRIBE, http="POST /workers body")
@@ -118,7 +121,7 @@ def heartbeat(req: Heartbeat, call: Call) -> Data:
 def list_workers(req: ListWorkers, call: Call) -> Data:
     """Return the registered workers and their totals."""
     found = call.engine.workers.listed(call.now)
-    workers = whole(found, lambda w: w.size_bytes, "unregister some workers")
+    workers = part(found, lambda w: w.size_bytes, req.offset, req.limit)
     listed = [{**shown(w, call), "uptime": float(call.now - w.registered)} for w in workers]
     return Data({"workers": listed, "stats": totals(call.engine.workers, call.now)})
 

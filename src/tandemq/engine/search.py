@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SLICE = 4_000  # of effort: a look at a message is 1, and so is each begun KiB of a body it reads
 NEWEST = 65_536  # messages that are noted down first: that is quick, and often enough
+QUEUES = 10_000  # that are looked through for messages in a state, one by one
 LINE = 32  # searches that are on their way
 
 _by_seq = attrgetter("seq")
@@ -120,18 +121,33 @@ def shift_spans(engine: Engine) -> None:
 
 def _open(engine: Engine, search: Search) -> None:
     """Note down what is looked at first."""
-    q = engine.queues.get(search.queue) if search.queue is not None else None
-    if search.queue is not None:
-        counts = q.counts if q is not None else []
-        if q is None or sum(counts[state] for state in search.states) <= inspect.SORTED:
-            found = inspect.in_order(q, search.states) if q is not None else ()
-            _note(search, list(found))
-            return
+    few = _few(engine, search)
+    if few is not None:
+        _note(search, few)
+        return
     if not engine.searches.shuffled:
         newest = list(islice(reversed(engine.messages.values()), NEWEST))
         _note(search, newest[::-1], whole=len(newest) == len(engine.messages))
     if not search.notes and not search.all_noted:
         _note_all(engine, search)
+
+
+def _few(engine: Engine, search: Search) -> list[Message] | None:
+    """Return the messages of the queue and the states that are asked for, if they are few."""
+    states = search.states
+    if search.queue is not None:
+        q = engine.queues.get(search.queue)
+        queues = [] if q is None else [q]
+    elif State.READY in states or len(engine.queues) > QUEUES:
+        return None
+    else:
+        queues = list(engine.queues.values())
+    size = 0
+    for q in queues:
+        size += sum(len(q.ready if s is State.READY else q.members[s]) for s in states)
+        if size > inspect.SORTED:
+            return None
+    return sorted((m for q in queues for s in states for m in q.within(s)), key=_by_seq)
 
 
 def _note_all(engine: Engine, search: Search) -> None:

@@ -95,7 +95,10 @@ def segment(raw: str) -> str:
 
 
 def _queried(text: str) -> int | str:
-    """Return a value of the query: short whole numbers as such, everything else as text."""
+    """Return a value of the query: short whole numbers as such, everything else as text.
+
+    A number that is not written in the usual way, 007, may well be the name of something.
+    """
     digits = text.removeprefix("-")
     whole = len(digits) < 16 and digits.isascii() and digits.isdigit()
-    return int(text) if whole else text
+    return int(text) if whole and str(int(text)) == text else text

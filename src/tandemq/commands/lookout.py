@@ -1,0 +1,163 @@
+"""WhoAmI, FindQueues and ListSubscribers: what a page about the server asks besides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import nlargest, nsmallest
+from typing import Any
+
+from tandemq.commands import fields as check
+from tandemq.commands.call import Call
+from tandemq.commands.states import states_of
+from tandemq.commands.table import Permission, Request, command
+from tandemq.engine.consumers import Subscription
+from tandemq.engine.queue import Queue
+from tandemq.model.errors import BadRequest
+from tandemq.model.message import State
+from tandemq.model.permission import Operation
+
+PAGE, MOST = 50, 200  # of a list
+SORTS: dict[str, Callable[[Queue], int]] = {
+    "waiting": lambda q: len(q.ready),
+    "active": lambda q: len(q.members[State.LEASED]),
+    "delayed": lambda q: len(q.members[State.DELAYED]),
+    "completed": lambda q: len(q.members[State.DONE]),
+    "failed": lambda q: len(q.members[State.DEAD]),
+}
+
+
+class WhoAmI(Request, tag="WhoAmI"):
+    """Ask who one is to the server, and what one may do."""
+
+    queue: Any = None
+
+
+class FindQueues(Request, tag="FindQueues"):
+    """Ask for queues by name or by what is in them."""
+
+    text: Any = None  # part of the name, in any letter case
+    sort: Any = None  # "name", or a state of which the queue with most comes first
+    offset: Any = None
+    limit: Any = None
+    totals: Any = None  # with the sums over all that were found
+
+
+class ListSubscribers(Request, tag="ListSubscribers"):
+    """Ask who is subscribed to queues."""
+
+    queue: Any = None
+    offset: Any = None
+    limit: Any = None
+
+
+@command(Permission.OPEN, keeps=False, http="GET /whoami")
+def who_am_i(req: WhoAmI, call: Call) -> dict[str, Any]:
+    """Return the caller's name and what it may do, with one queue or with any.
+
+    Nobody has to prove anything to an ``open`` server; a superuser may do everything.
+    """
+    caller, users = call.caller, call.engine.users
+    every = list(Operation)
+    if caller.trusted:
+        may = every
+    elif isinstance(req.queue, str):
+        may = [operation for operation in every if call.may(operation, req.queue)]
+    else:
+        user = users.get(caller.user or "")
+        held = set().union(*user.entries.values()) if user is not None else set()
+        may = [operation for operation in every if operation in held]
+    return {
+        "user": caller.user,
+        "superuser": caller.trusted,
+        "open": call.host.accounts.open,
+        "may": [str(operation) for operation in may],
+    }
+
+
+@command(Permission.LIST, keeps=False, http="GET /queues/find")
+def find_queues(req: FindQueues, call: Call) -> dict[str, Any]:
+    """Return a page of the queues that the caller may list, and how many there are in all."""
+    text = (check.text(req.text) or "").lower()
+    found = [
+        q
+        for q in call.engine.queues.values()
+        if not q.blank and text in q.name.lower() and call.may(Operation.LIST_QUEUES, q.name)
+    ]
+    offset, limit = _part(req.offset, req.limit)
+    answer: dict[str, Any] = {"queues": [_line(q) for q in _sorted(found, req.sort, offset, limit)]}
+    if req.totals in (True, "true"):
+        rows = [q.counts for q in found]
+        sums = [sum(column) for column in zip(*rows, strict=True)] or [0] * len(State)
+        answer["totals"] = {
+            "waiting": sums[State.READY],
+            "active": sums[State.LEASED],
+            "delayed": sums[State.DELAYED],
+            "completed": sums[State.DONE],
+            "failed": sums[State.DEAD],
+            "waiting-children": sums[State.PARKED],
+        }
+    return {**answer, "total": len(found), "offset": offset, "limit": limit}
+
+
+@command(Permission.LIST, keeps=False, http="GET /subscribers")
+def list_subscribers(req: ListSubscribers, call: Call) -> dict[str, Any]:
+    """Return a page of the subscriptions to queues that the caller may look into."""
+    queue = check.text(req.queue)
+    names = call.engine.queues if not queue else (queue,)
+    allowed = [n for n in names if call.may(Operation.GET_QUEUE_INFO, n)]
+    queues = [q for n in allowed if (q := call.engine.queues.get(n)) and q.subscriptions]
+    offset, limit = _part(req.offset, req.limit)
+    shown = []
+    for place, (q, sub) in enumerate(_subscriptions(queues)):
+        if place >= offset + limit:
+            break
+        if place >= offset:
+            shown.append(_subscription(q, sub))
+    total = sum(len(q.subscriptions) for q in queues)
+    return {"subscribers": shown, "total": total, "offset": offset, "limit": limit}
+
+
+def _subscriptions(queues: list[Queue]) -> Iterator[tuple[Queue, Subscription]]:
+    for q in sorted(queues, key=lambda q: q.name):
+        for sub in q.subscriptions:
+            yield q, sub
+
+
+def _subscription(q: Queue, sub: Subscription) -> dict[str, Any]:
+    policy = q.settings.broker
+    return {
+        "queue": q.name,
+        "connection": sub.conn,
+        "name": sub.name,
+        "window": sub.prefetch,
+        "held": sub.held,
+        "heldBytes": sub.held_bytes,
+        "stalled": sub.stalled,
+        "mode": None if policy is None else policy.mode.name.lower().replace("_", "-"),
+    }
+
+
+def _sorted(found: list[Queue], sort: Any, offset: int, limit: int) -> list[Queue]:
+    """Return one page, without sorting what is not on it."""
+    if sort in (None, "", "name"):
+        return nsmallest(offset + limit, found, key=lambda q: q.name)[offset:]
+    size = SORTS.get(sort) if isinstance(sort, str) else None
+    if size is None:
+        raise BadRequest(f"sort must be name or one of {', '.join(SORTS)}")
+    return nlargest(offset + limit, found, key=size)[offset:]
+
+
+def _part(offset: Any, limit: Any) -> tuple[int, int]:
+    most = check.whole(limit)
+    return max(0, check.whole(offset) or 0), min(MOST, PAGE if most is None else max(0, most))
+
+
+def _line(q: Queue) -> dict[str, Any]:
+    subscribers = len(q.subscriptions)
+    return {
+        "name": q.name,
+        "paused": q.settings.paused,
+        "counts": states_of(q),
+        "pulls": sum(not isinstance(c, Subscription) for c in q.ring),
+        "subscribers": subscribers,
+    }
