@@ -11,29 +11,60 @@ if TYPE_CHECKING:
     from tandemq.client.broker import Broker as Broker
     from tandemq.client.broker import handles as handles
     from tandemq.client.client import AsyncClient as AsyncClient
+    from tandemq.client.context import Context as Context
+    from tandemq.client.depends import Depends as Depends
     from tandemq.client.errors import TandemqError as TandemqError
+    from tandemq.client.outcomes import Fail as Fail
+    from tandemq.client.outcomes import RateLimited as RateLimited
+    from tandemq.client.outcomes import Retry as Retry
+    from tandemq.client.outcomes import Skip as Skip
     from tandemq.client.sync import Client as Client
+    from tandemq.client.task_queue import TaskQueue as Queue
+    from tandemq.client.worker import Worker as Worker
 
 # What a name is and where it lives: `import tandemq` alone loads nothing of it.
 _PUBLIC = {
-    "AsyncClient": "tandemq.client.client",
-    "Broker": "tandemq.client.broker",
-    "Client": "tandemq.client.sync",
-    "TandemqError": "tandemq.client.errors",
-    "errors": "tandemq.client",
-    "handles": "tandemq.client.broker",
+    "AsyncClient": "client.client",
+    "Broker": "client.broker",
+    "Client": "client.sync",
+    "Context": "client.context",
+    "Depends": "client.depends",
+    "Fail": "client.outcomes",
+    "Queue": "client.task_queue",
+    "RateLimited": "client.outcomes",
+    "Retry": "client.outcomes",
+    "Skip": "client.outcomes",
+    "TandemqError": "client.errors",
+    "Worker": "client.worker",
+    "handles": "client.broker",
 }
-__all__ = ["AsyncClient", "Broker", "Client", "TandemqError", "errors", "handles"]
+_CALLED = {"Queue": "TaskQueue"}  # inside, where there is a plain queue too
+__all__ = [
+    "AsyncClient",
+    "Broker",
+    "Client",
+    "Context",
+    "Depends",
+    "Fail",
+    "Queue",
+    "RateLimited",
+    "Retry",
+    "Skip",
+    "TandemqError",
+    "Worker",
+    "errors",
+    "handles",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used."""
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    home = _PUBLIC[name]
     if name == "errors":
-        return import_module(f"{home}.{name}")
-    value = globals()[name] = getattr(import_module(home), name)
+        return import_module("tandemq.client.errors")
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = import_module(f"tandemq.{_PUBLIC[name]}")
+    value = globals()[name] = getattr(home, _CALLED.get(name, name))
     return value

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
+from tandemq.client.job_options import wire
 from tandemq.client.outcomes import RateLimited, Retry
 
 
 def test_a_retry_is_an_option_of_a_push() -> None:
-    assert Retry(5, delay="2s").options() == {
+    assert wire(Retry(5, delay="2s").options()) == {
         "maxAttempts": 5,
         "backoff": {"type": "exponential", "delay": 2000},
     }
-    assert "maxAttempts" not in Retry(backoff="fixed").options()
+    assert "attempts" not in Retry(backoff="fixed").options()
 
 
 def test_a_retry_is_raised_with_its_own_wait() -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from tandemq.client.spans import Span, millis, moment_ms
@@ -53,9 +53,12 @@ class Retry(Ending):
         self.after_ms = None if after is None else millis(after, "after")
 
     def options(self) -> dict[str, Any]:
-        """Return what it says in a PUSH."""
-        said: dict[str, Any] = {"backoff": {"type": self.backoff, "delay": self.delay_ms}}
-        return said if self.attempts is None else {**said, "maxAttempts": self.attempts}
+        """Return what it says as options of a job."""
+        said: dict[str, Any] = {
+            "backoff": timedelta(milliseconds=self.delay_ms),
+            "backoff_kind": self.backoff,
+        }
+        return said if self.attempts is None else {**said, "attempts": self.attempts}
 
 
 class Fail(Ending):

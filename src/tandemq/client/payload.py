@@ -48,6 +48,12 @@ class Payload:
             if each.name not in self._needed
         ]
         self.names = tuple(name for name, *_ in fields)
+        parameters = self.signature.parameters
+        self.defaults = {
+            name: parameters[name].default
+            for name in self.names
+            if parameters[name].default is not inspect.Parameter.empty
+        }
         shape = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True, kw_only=True)
         try:
             decoder = msgspec.msgpack.Decoder(shape, strict=True, dec_hook=_model)
