@@ -379,6 +379,7 @@ def test_without_variables_the_reference_defaults_hold_but_the_host_stays_local(
         ("LOG_LEVEL", "WARN", "log_level", "warning"),
         ("LOG_FORMAT", "json", "log_format", "json"),
         ("LOG_FORMAT", "text", "log_format", "console"),
+        ("METRICS_AUTH", "true", "metrics_auth", True),
     ],
 )
 def test_a_reference_name_sets_what_it_set_there(
@@ -394,7 +395,7 @@ def test_the_first_of_several_reference_names_wins() -> None:
 
 
 def test_reference_names_of_other_features_are_ignored() -> None:
-    environ = {"S3_BUCKET": "x", "STATS_INTERVAL_MS": "no", "METRICS_AUTH": "true", "TCP_PORT": ""}
+    environ = {"S3_BUCKET": "x", "STATS_INTERVAL_MS": "no", "TCP_PORT": ""}
     assert reading(environ, compat_env=True) == compat()
 
 

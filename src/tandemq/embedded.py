@@ -24,7 +24,8 @@ from tandemq.config import Settings
 from tandemq.config.settings import DeliveryMode as ModeName
 from tandemq.model.health import Figures, HealthStatus
 from tandemq.server.app import listening, opened, reporting, running, settled
-from tandemq.server.health import figures, health, in_flight
+from tandemq.server.census import taken
+from tandemq.server.health import figures, health
 from tandemq.server.healthport import PORT as HEALTH_PORT
 from tandemq.server.http.app import serving
 from tandemq.server.inside import Inside
@@ -192,7 +193,7 @@ class BrokerServer(Queues):
     @property
     def in_flight_messages(self) -> int:
         """How many messages and copies somebody holds unanswered."""
-        return in_flight(self._running.engine)
+        return taken(self._running.engine).in_flight
 
     @property
     def _running(self) -> Runtime:

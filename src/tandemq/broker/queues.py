@@ -27,7 +27,7 @@ from tandemq.engine.queue import Queue
 from tandemq.model.crossing import Uncarriable, name_of, payload_of
 from tandemq.model.errors import BadRequest, NotFound, TooLarge
 from tandemq.model.message import Message, State
-from tandemq.server.health import queue_count
+from tandemq.server.census import taken
 from tandemq.server.inside import Inside
 from tandemq.wires.vibemq import requests
 from tandemq.wires.vibemq.frames import Frame, fresh_id
@@ -46,7 +46,7 @@ class Queues(ABC):
     @property
     def queue_count(self) -> int:
         """How many queues there are."""
-        return queue_count(self._inside.call.engine)
+        return taken(self._inside.call.engine).named
 
     def list_queues(self) -> list[str]:
         """Return the names of all queues, sorted."""

@@ -59,7 +59,7 @@ def dashboard_overview(req: DashboardOverview, call: Call) -> Data:
             "throughput": monitor.rates(),
             "latency": monitor.latency(),
             "memory": {name: float(size) for name, size in monitor.memory().items()},
-            "collections": _collections(engine),
+            "collections": collections_of(engine),
             "workers": _workers(call, page),
             "crons": _crons(engine, page),
             "storage": call.host.storage(),
@@ -120,7 +120,7 @@ def _stats(call: Call) -> dict[str, float]:
     }
 
 
-def _collections(engine: Engine) -> dict[str, int]:
+def collections_of(engine: Engine) -> dict[str, int]:
     """Return the sizes of what the reference calls its collections."""
     counts = inspect.counts(engine)
     held = [len(held) for held in engine.leased_by.values()]

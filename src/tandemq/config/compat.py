@@ -55,6 +55,7 @@ _NAMES: dict[str, tuple[tuple[str, ...], Callable[[str], str]]] = {
     "worker_timeout_ms": (("WORKER_TIMEOUT_MS",), _as_it_is),
     "webhook_max_retries": (("WEBHOOK_MAX_RETRIES",), _as_it_is),
     "webhook_retry_delay_ms": (("WEBHOOK_RETRY_DELAY_MS",), _as_it_is),
+    "metrics_auth": (("METRICS_AUTH",), _as_it_is),
     "metrics_max_queues": (("METRICS_MAX_QUEUES",), _as_it_is),
     "shutdown_timeout": (("SHUTDOWN_TIMEOUT_MS",), _milliseconds),
     "log_level": (("LOG_LEVEL",), _level),

@@ -262,6 +262,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     metrics_max_queues: Annotated[
         int, about("Queues that have figures of their own in Prometheus.", low=0, high=MANY)
     ] = 100
+    metrics_auth: Annotated[bool, about("Want a token of whoever scrapes figures.")] = False
     shutdown_timeout: Annotated[
         float,
         about("Longest wait for jobs in work when stopping.", unit="s", low=0, high=YEAR_S),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from tandemq.commands.call import Call
@@ -18,6 +19,7 @@ from tandemq.wires.bunqueue.session import late_reply
 if TYPE_CHECKING:
     from tandemq.server.accounts import Identity
     from tandemq.server.connections import Connection
+    from tandemq.server.guard import Window
     from tandemq.server.runtime import Runtime
 
 Asked = asyncio.Future[Any]
@@ -60,7 +62,7 @@ VALUES = Values()
 class Guest:
     """Asks, and waits for the answer; it counts as a connection only while it does."""
 
-    limiter = None
+    limiter: Window | None = None
     is_broker = False
     busy = False
     delivered = 0.0
@@ -94,6 +96,7 @@ class Guest:
         self.owed = self.waiting = 0
         self.window = float("inf")
         self.spared: int | None = None
+        self.farewell: Callable[[], None] | None = None  # called when it is gone
         self._runtime = runtime
         self._lasting = lasting
         self._asked: set[Asked] = set()
@@ -168,6 +171,8 @@ class Guest:
     def gone(self) -> None:
         """It has hung up: what it waits for ends, and what it has not seen goes back."""
         self._runtime.lost(cast("Connection", self))
+        if self.farewell is not None:
+            self.farewell()
         for asked in list(self._asked):
             if not asked.done():
                 asked.set_exception(ConnectionError(STOPPED))

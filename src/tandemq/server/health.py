@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tandemq.engine import post
-from tandemq.engine.core import Engine
 from tandemq.engine.pressure import Level
-from tandemq.model.broker import Mode
 from tandemq.model.health import Figures, HealthStatus, Status
-from tandemq.model.message import State
+from tandemq.server.census import Census, taken
 from tandemq.wires.vibemq.queues import moment_text, span_text
 
 if TYPE_CHECKING:
@@ -21,16 +18,16 @@ if TYPE_CHECKING:
 MIB = 2**20
 
 
-def health(runtime: Runtime, now: int) -> HealthStatus:
+def health(runtime: Runtime, now: int, census: Census | None = None) -> HealthStatus:
     """Return whether the server is well at a moment (ms)."""
-    counters, engine = runtime.engine.counters, runtime.engine
-    status, reasons = _condition(runtime)
+    counters, census = runtime.engine.counters, census or taken(runtime.engine)
+    status, reasons = condition(runtime)
     return HealthStatus(
         is_healthy=status is not Status.UNHEALTHY,
         status=status,
         active_connections=len(runtime.connections),
-        queue_count=queue_count(engine),
-        in_flight_messages=in_flight(engine),
+        queue_count=census.named,
+        in_flight_messages=census.in_flight,
         total_messages_published=counters.published,
         total_messages_delivered=counters.delivered,
         memory_usage_mb=runtime.monitor.memory()["rss"] // MIB,
@@ -39,9 +36,10 @@ def health(runtime: Runtime, now: int) -> HealthStatus:
     )
 
 
-def figures(runtime: Runtime, now: int) -> Figures:
+def figures(runtime: Runtime, now: int, census: Census | None = None) -> Figures:
     """Return all figures of a moment (ms)."""
-    counters, crowd, engine = runtime.engine.counters, runtime.crowd, runtime.engine
+    counters, crowd = runtime.engine.counters, runtime.crowd
+    census = census or taken(runtime.engine)
     return Figures(
         total_messages_published=counters.published,
         total_messages_delivered=counters.delivered,
@@ -52,8 +50,8 @@ def figures(runtime: Runtime, now: int) -> Figures:
         total_connections_accepted=crowd.accepted,
         total_connections_rejected=crowd.rejected,
         active_connections=len(runtime.connections),
-        active_queues=queue_count(engine),
-        in_flight_messages=in_flight(engine),
+        active_queues=census.named,
+        in_flight_messages=census.in_flight,
         memory_usage_bytes=runtime.monitor.memory()["rss"],
         average_delivery_latency_ms=round(counters.latency, 3),
         timestamp=moment_text(now),
@@ -61,23 +59,7 @@ def figures(runtime: Runtime, now: int) -> Figures:
     )
 
 
-def queue_count(engine: Engine) -> int:
-    """Return how many queues there are, as ListQueues would name them."""
-    return sum(post.exists(engine, name) for name in engine.queues)
-
-
-def in_flight(engine: Engine) -> int:
-    """Return how many messages somebody holds; of a message for many, each copy counts."""
-    total = 0
-    for q in engine.queues.values():
-        total += len(q.members[State.LEASED])
-        policy = q.settings.broker
-        if policy is not None and policy.mode is Mode.FAN_OUT_WITH_ACK:
-            total += sum(sub.held for sub in q.subscriptions)
-    return total
-
-
-def _condition(runtime: Runtime) -> tuple[Status, tuple[str, ...]]:
+def condition(runtime: Runtime) -> tuple[Status, tuple[str, ...]]:
     """Return how the server is, and why it is not healthy."""
     pressure = runtime.engine.pressure
     reasons = []

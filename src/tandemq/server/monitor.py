@@ -127,6 +127,11 @@ class Monitor:
         """Return how many connections are open."""
         return len(self._runtime.connections)
 
+    def links(self) -> dict[str, int]:
+        """Return how many connections are open, by what they speak."""
+        open = self._runtime.feed.open
+        return {"tcp": self.connections() - open.total(), **open}
+
     def prometheus(self) -> str:
         """Return every figure as text exposition."""
         from tandemq.server.prometheus import exposition

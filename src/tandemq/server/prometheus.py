@@ -11,7 +11,6 @@ import resource
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from prometheus_client import generate_latest
@@ -24,11 +23,10 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from tandemq.commands.access import COMPATIBLE_WITH
-from tandemq.commands.fields import QUEUE_LENGTH
-from tandemq.commands.states import states_of
 from tandemq.commands.workers import totals
 from tandemq.model.body import well_formed
 from tandemq.model.message import State
+from tandemq.server.census import Census, taken, taken_in_slices
 from tandemq.server.health import figures
 from tandemq.server.meter import now_ms
 from tandemq.server.monitor import BOUNDS, Histogram
@@ -51,14 +49,24 @@ _WHOLE = re.compile(r"(?<=\d)\.0$", re.MULTILINE)
 
 def exposition(runtime: Runtime) -> str:
     """Return the text of a scrape."""
-    return _WHOLE.sub("", generate_latest(Families(runtime)).decode())
+    return _written(runtime, taken(runtime.engine, runtime.settings.metrics_max_queues))
+
+
+async def scraped(runtime: Runtime) -> str:
+    """Return the same, and let others have their turns while many queues are counted."""
+    most = runtime.settings.metrics_max_queues
+    return _written(runtime, await taken_in_slices(runtime.engine, most))
+
+
+def _written(runtime: Runtime, census: Census) -> str:
+    return _WHOLE.sub("", generate_latest(Families(runtime, census)).decode())
 
 
 class Families(Collector):
     """Reads the figures at the moment of a scrape."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+    def __init__(self, runtime: Runtime, census: Census) -> None:
+        self._runtime, self._census = runtime, census
         self._engine = runtime.engine
 
     def collect(self) -> Iterator[Metric]:
@@ -74,14 +82,15 @@ class Families(Collector):
         yield from self._ours()
 
     def _jobs(self) -> Iterator[Metric]:
-        counters = self._engine.counters
-        totals = dict.fromkeys(
-            ("waiting", "prioritized", "delayed", "active", "dlq", "completed"), 0
-        )
-        for q in self._engine.queues.values():
-            for name, count in _counts(q).items():
-                totals[name] += count
-            totals["completed"] += len(q.members[State.DONE])
+        counters, census = self._engine.counters, self._census
+        totals = {
+            "waiting": census[State.READY] - census.prioritized,
+            "prioritized": census.prioritized,
+            "delayed": census[State.DELAYED],
+            "active": census[State.LEASED],
+            "dlq": census[State.DEAD],
+            "completed": census[State.DONE],
+        }
         for name, count in totals.items():
             yield _gauge(f"bunqueue_jobs_{name}", f"Jobs that are {name}.", count)
         for name in ("pushed", "pulled", "completed", "failed"):
@@ -90,10 +99,7 @@ class Families(Collector):
 
     def _queues(self) -> Iterator[Metric]:
         """Yield the counts of so many queues, by name, and how many were left out."""
-        queues = [q for q in self._engine.queues.values() if not q.blank]
-        limit = self._runtime.settings.metrics_max_queues
-        short = (q for q in queues if len(q.name) <= QUEUE_LENGTH)
-        shown = nsmallest(limit, short, key=lambda q: q.name)
+        shown = self._census.shown
         counts = {q.name: _counts(q) for q in shown}
         for state in QUEUE_STATES:
             family = GaugeMetricFamily(
@@ -104,7 +110,7 @@ class Families(Collector):
             for name, by_state in counts.items():
                 family.add_metric([well_formed(name)], by_state[state])
             yield family
-        exported, omitted = len(shown), len(queues) - len(shown)
+        exported, omitted = len(shown), self._census.queues - len(shown)
         yield _gauge("bunqueue_queue_metrics_exported", "Queues with figures here.", exported)
         yield _gauge("bunqueue_queue_metrics_omitted", "Queues without figures here.", omitted)
 
@@ -136,17 +142,11 @@ class Families(Collector):
         info.add_metric([f"python-{sys.version.split()[0]}", COMPATIBLE_WITH], 1)
         yield info
         links = GaugeMetricFamily("bunqueue_connections", "Open connections.", labels=["transport"])
-        for transport, count in (
-            ("tcp", len(self._runtime.connections)), ("websocket", 0), ("sse", 0),
-        ):  # fmt: skip
+        for transport, count in self._runtime.monitor.links().items():
             links.add_metric([transport], count)
         yield links
         yield _gauge("bunqueue_uptime_seconds", "Time since the start.", time.time() - STARTED)
-        yield _gauge(
-            "bunqueue_cron_jobs_registered",
-            "Schedules.",
-            len(self._engine.schedules),
-        )
+        yield _gauge("bunqueue_cron_jobs_registered", "Schedules.", len(self._engine.schedules))
         yield _gauge("bunqueue_webhooks_registered", "Webhooks.", len(hooks))
         yield _gauge("bunqueue_webhooks_enabled", "Webhooks that are on.", hooks.enabled)
         degraded = int(storage["error"] is not None)
@@ -173,7 +173,7 @@ class Families(Collector):
 
     def _broker(self) -> Iterator[Metric]:
         """Yield what the second founding document names, under the names of its reference."""
-        seen = figures(self._runtime, now_ms())
+        seen = figures(self._runtime, now_ms(), self._census)
         for name in seen.__struct_fields__:
             value, doc = getattr(seen, name), name.replace("_", " ").capitalize() + "."
             if name.startswith("total_"):
@@ -214,13 +214,13 @@ def _backups() -> Iterable[Metric]:
 
 
 def _counts(q: Queue) -> dict[str, int]:
-    states = states_of(q)
+    counts = q.counts
     return {
-        "waiting": states["waiting"] + states["paused"],
-        "prioritized": states["prioritized"],
-        "delayed": states["delayed"],
-        "active": states["active"],
-        "dlq": states["failed"],
+        "waiting": counts[State.READY] - q.prioritized,
+        "prioritized": q.prioritized,
+        "delayed": counts[State.DELAYED],
+        "active": counts[State.LEASED],
+        "dlq": counts[State.DEAD],
     }
 
 

@@ -34,6 +34,7 @@ from tandemq.server.connections import HIGH_WATER, Connection
 from tandemq.server.crowd import Crowd
 from tandemq.server.effects import Effects
 from tandemq.server.events import TOLD, Observers, Outlet
+from tandemq.server.feed import Feed
 from tandemq.server.grants import Grants
 from tandemq.server.guard import gate
 from tandemq.server.meter import Meter, Watch, now_ms
@@ -87,6 +88,7 @@ class Runtime:
         self.effects = Effects(self)
         self.accounts = Accounts(self)
         self.observers = Observers(self)
+        self.feed = Feed(self)
         self.monitor = Monitor(self)
 
     # -- start and stop ------------------------------------------------------------------------
@@ -122,6 +124,7 @@ class Runtime:
     def wind_down(self) -> None:
         """Hand out nothing more, and say so; what is held may still be settled."""
         self.engine.granting = False
+        self.feed.say_last("server:shutdown")
         for connection in list(self.connections.values()):
             if connection.is_broker:
                 self.say(connection, connection.session.goodbye("server_shutdown"))
@@ -138,6 +141,7 @@ class Runtime:
         consume.release_all(self.engine, now_ms())
         self.engine.tallies.flush(self.engine)
         self._end_turn()
+        self.feed.close()
         await self.accounts.passwords.close()
         await self.observers.deliveries.close()
         if self._committer is not None and not self.broken.done():

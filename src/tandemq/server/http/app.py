@@ -20,7 +20,7 @@ from uvicorn.server import ServerState
 from tandemq.commands.table import Permission
 from tandemq.model.errors import TandemqError
 from tandemq.server.guests import Guest
-from tandemq.server.http import boards, routes, ui
+from tandemq.server.http import boards, events, health, metrics, routes, ui, websocket
 from tandemq.server.http.door import Door
 from tandemq.server.http.face import Face, answer, refusal
 from tandemq.server.http.line import Line
@@ -30,7 +30,15 @@ from tandemq.server.tls import ServerCertificate
 
 log = logging.getLogger("tandemq.http")
 
-PARTS: tuple[Callable[[Face], list[BaseRoute]], ...] = (boards.routes, routes.routes, ui.routes)
+PARTS: tuple[Callable[[Face], list[BaseRoute]], ...] = (
+    health.routes,
+    metrics.routes,
+    events.routes,
+    websocket.routes,
+    boards.routes,
+    routes.routes,
+    ui.routes,
+)
 BACKLOG = 1024
 HANDSHAKE = 10.0  # s a TLS handshake may take
 GRACE = 0.5  # s in which answers that are being made may still be sent

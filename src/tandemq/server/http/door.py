@@ -22,8 +22,8 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request. Its path stays as it was sent, so that %2F separates nothing."""
+        scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
         if scope["type"] == "http":
-            scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
             allowed = self._allowed(scope)
             headers = [(b"x-content-type-options", b"nosniff")]
             if self._origins:

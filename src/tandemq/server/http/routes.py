@@ -88,6 +88,11 @@ def _members(text: bytes, *, required: bool) -> dict[str, Any]:
 
 
 def segment(raw: str) -> str:
+    """Return what a part of a path stands for.
+
+    Raises:
+        BadRequest: it is no text.
+    """
     try:
         return unquote(raw, errors="strict")
     except UnicodeDecodeError:
