@@ -28,10 +28,30 @@ Step = Callable[[], Awaitable[int]]
 
 
 @verb(_group, link=False)
-@click.option("--jobs", default=5_000, show_default=True, type=click.IntRange(1, 10_000_000))
-@click.option("--concurrency", default=50, show_default=True, type=click.IntRange(1, 1_000))
-@click.option("--size", default=100, show_default=True, type=click.IntRange(0, 1_000_000))
-@click.option("--links", default=4, show_default=True, type=click.IntRange(1, 64))
+@click.option(
+    "--jobs",
+    default=5_000,
+    show_default=True,
+    type=click.IntRange(1, 10_000_000),
+    help="Jobs of a step.",
+)
+@click.option(
+    "--concurrency",
+    default=50,
+    show_default=True,
+    type=click.IntRange(1, 1_000),
+    help="Calls at a time.",
+)
+@click.option(
+    "--size",
+    default=100,
+    show_default=True,
+    type=click.IntRange(0, 1_000_000),
+    help="Bytes of each job.",
+)
+@click.option(
+    "--links", default=4, show_default=True, type=click.IntRange(1, 64), help="Connections."
+)
 @link_options
 def bench(jobs: int, concurrency: int, size: int, links: int) -> Shown:
     """Load a server for a moment and print what it did: jobs, rate and times of answers.

@@ -6,8 +6,11 @@ Imported by every command, so what is heavy is imported where something has fail
 from __future__ import annotations
 
 import errno
+import os
+import sys
 from collections.abc import Iterator
 from enum import IntEnum
+from signal import SIGPIPE
 
 import click
 
@@ -53,6 +56,19 @@ class TimedOut(click.ClickException):
     """The answer did not come in time."""
 
     exit_code = Exit.TIMED_OUT
+
+
+class Unread(click.ClickException):
+    """Whoever read the output has gone; there is nobody to tell."""
+
+    exit_code = 128 + SIGPIPE
+
+    def __init__(self) -> None:
+        super().__init__("nobody reads the output any more")
+
+    def show(self, file: object = None) -> None:
+        """Say nothing, and let nothing be left to write when the process ends."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Misconfigured(click.ClickException):

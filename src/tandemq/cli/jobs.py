@@ -50,8 +50,20 @@ def add_options(command: Any) -> Any:
         click.option("--size-limit", "sizeLimit", type=SIZE, help="Largest size of the data."),
         click.option("--lifo", is_flag=True, default=None, help="Before those that wait."),
         click.option("--durable", is_flag=True, default=None, help="Survives loss of power."),
-        click.option("--remove-on-complete", "removeOnComplete", is_flag=True, default=None),
-        click.option("--remove-on-fail", "removeOnFail", is_flag=True, default=None),
+        click.option(
+            "--remove-on-complete",
+            "removeOnComplete",
+            is_flag=True,
+            default=None,
+            help="Forget it when it is done.",
+        ),
+        click.option(
+            "--remove-on-fail",
+            "removeOnFail",
+            is_flag=True,
+            default=None,
+            help="Forget it instead of a dead letter.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -167,16 +179,31 @@ def list_(
 @click.argument("text", required=False)
 @click.option("--queue", help="Only jobs of this queue.")
 @click.option("--state", type=click.Choice(STATES), help="Only those in this state.")
-@click.option("--limit", default=20, show_default=True, help="Most jobs to show.")
-def search(
-    server: Server, text: str | None, queue: str | None, state: str | None, limit: int
-) -> Shown:
-    """Find jobs by what stands in their data, name, tags or errors.
+@click.option("--name", help="Name of the job; * is any text.")
+@click.option("--tag", help="One of its tags.")
+@click.option("--since", type=DURATION, help="Only what was added since then, like 2h.")
+@click.option(
+    "--limit",
+    default=20,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="Most jobs to show.",
+)
+def search(server: Server, limit: int, since: int | None, **options: Any) -> Shown:
+    """Find jobs by what stands in their data or their last error, the newest first.
 
-    Example: tandemq job search ada@example.org --queue mail
+    Example: tandemq job search ada@example.org --queue mail --since 2d
     """
-    asked = present({"text": text, "queue": queue, "state": state, "limit": limit})
-    found = server.call("Search", **asked)["jobs"]
+    asked = present(options)
+    if since is not None:
+        asked["after"] = time.time() * 1000 - since
+    found: list[dict[str, Any]] = []
+    while len(found) < limit:
+        page = server.call("Search", **asked, limit=limit - len(found))
+        found += page["jobs"]
+        if page.get("cursor") is None:
+            break
+        asked["cursor"] = page["cursor"]
     return Rows(columns("queue", *(c.key for c in LISTED)), found, "Nothing was found.")
 
 
@@ -208,7 +235,7 @@ def logs(server: Server, id: str, last: int | None) -> Shown:
 
 @verb(job)
 @click.argument("id")
-@click.option("--for", "within", type=DURATION, default="5m", show_default=True)
+@click.option("--for", "within", type=DURATION, default="5m", show_default=True, help="So long.")
 def wait(server: Server, id: str, within: int) -> Shown:
     """Wait until a job has ended, and print its result; exit code 1 when it failed, 5 in vain.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from tandemq.cli.exits import Unread
 from tandemq.cli.groups import Verbs
 
 
@@ -36,6 +37,12 @@ class LazyGroup(Verbs):
             assert found is not None, f"{cmd_name} stands for nothing"
             return found
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click would say that the command has failed
+            raise Unread from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

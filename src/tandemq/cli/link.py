@@ -12,6 +12,8 @@ from tandemq.cli.exits import Refused, TimedOut, Unauthorised, Unreachable
 from tandemq.cli.verb import Common
 from tandemq.client import errors
 
+LONGEST_CONNECT = 5.0  # s, the wait for a connection and its greeting
+
 
 class Server(Protocol):
     """What verbs want of a server."""
@@ -48,6 +50,7 @@ def target(common: Common) -> dict[str, Any]:
         "url": common.url,
         "token": common.token,
         "command_timeout": common.timeout / 1000,
+        "connect_timeout": min(common.timeout / 1000, LONGEST_CONNECT),
         "pool_size": 1,
         "reconnect": False,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from typing import NoReturn
@@ -10,6 +9,7 @@ from typing import NoReturn
 import click
 
 from tandemq import __version__
+from tandemq.cli.exits import Unread
 from tandemq.cli.lazy import LazyGroup
 from tandemq.cli.verb import link_options, style_options, sure_option
 
@@ -139,12 +139,13 @@ def run() -> int:
     except click.ClickException as problem:
         problem.show()
         return problem.exit_code
-    except click.Abort as ended:
-        if isinstance(ended.__cause__, EOFError):
+    except click.Abort as given_up:
+        if isinstance(given_up.__cause__, EOFError):
             click.echo("Nothing was changed.", err=True)
             return 1
         return 128 + signal.SIGINT
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush
-        return 128 + signal.SIGPIPE
+        unread = Unread()
+        unread.show()
+        return unread.exit_code
     return code if isinstance(code, int) else 0

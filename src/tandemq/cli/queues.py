@@ -53,7 +53,9 @@ def show(server: Server, queue: str) -> Shown:
     seen = server.call("DashboardQueue", queue=queue)
     limits = server.call("GetQueueLimits", queue=queue)["limits"]
     rules = server.call("GetStallConfig", queue=queue)["config"]
-    shown = {"queue": queue, "paused": seen["paused"], **seen["counts"]}
+    counts = seen["counts"]
+    held = counts.pop("paused")  # those that would wait if the queue went on
+    shown = {"queue": queue, "paused": seen["paused"], **counts, "pausedJobs": held}
     return Card({**shown, "limits": limits, "stall": rules})
 
 
@@ -125,7 +127,12 @@ def drain(server: Server, queue: str, dry_run: bool) -> Shown:
 @verb(queue, asks="Take old {state} jobs of {queue} away?")
 @click.argument("queue")
 @click.option("--older-than", "grace", type=DURATION, default="0s", help="Only those so old.")
-@click.option("--state", type=click.Choice(("waiting", "completed", "failed")), default="completed")
+@click.option(
+    "--state",
+    type=click.Choice(("waiting", "completed", "failed")),
+    default="completed",
+    help="State of those to take.",
+)
 @click.option("--limit", default=1000, show_default=True, help="Most jobs to take away.")
 def clean(server: Server, queue: str, grace: int, state: str, limit: int) -> Shown:
     """Take away jobs of one state that are old enough.

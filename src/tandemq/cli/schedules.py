@@ -48,7 +48,9 @@ def show(server: Server, name: str) -> Shown:
 
 @verb(cron)
 @click.argument("name")
-@click.option("--count", default=5, show_default=True, type=click.IntRange(1, 1000))
+@click.option(
+    "--count", default=5, show_default=True, type=click.IntRange(1, 1000), help="Runs to list."
+)
 def next_(server: Server, name: str, count: int) -> Shown:
     """List the next runs of a schedule.
 

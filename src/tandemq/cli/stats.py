@@ -38,8 +38,7 @@ def metrics(server: Server, queue: str | None, failed: bool, prometheus: bool) -
     if queue is None:
         return Card(server.call("Metrics")["metrics"])
     said = server.call("Metrics", queue=queue, type="failed" if failed else "completed")
-    counts = said["data"]["data"] if isinstance(said["data"], dict) else said["data"]
-    rows = [{"minutesAgo": minute, "jobs": count} for minute, count in enumerate(counts)]
+    rows = [{"minutesAgo": minute, "jobs": count} for minute, count in enumerate(said["data"])]
     return Rows(columns("minutesAgo", "jobs"), rows, "Nothing has ended yet.")
 
 

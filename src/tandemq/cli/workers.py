@@ -41,7 +41,9 @@ def stats(server: Server) -> Shown:
 @verb(workers)
 @click.argument("name")
 @click.argument("queues", nargs=-1, required=True)
-@click.option("--concurrency", default=1, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--concurrency", default=1, show_default=True, type=click.IntRange(1), help="Jobs at a time."
+)
 def register(server: Server, name: str, queues: tuple[str, ...], concurrency: int) -> Shown:
     """Register a worker for as long as this connection lasts, to try registries out.
 

@@ -149,6 +149,7 @@ _WORDS: tuple[tuple[type[Refused], tuple[str, ...]], ...] = (
             "Invalid token",
             "Invalid username or password",
             "Access denied",
+            "Superuser access required",
             "token must be a string",
         ),
     ),

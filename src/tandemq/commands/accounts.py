@@ -88,7 +88,7 @@ class RevokeToken(Request, tag="RevokeToken"):
     id: Any = None
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http="POST /users body")
 def create_user(req: CreateUser, call: Call) -> Later:
     """Add a user, who may do nothing yet, or a superuser; the first user has to be one."""
     if call.host.accounts.open:  # the first credential closes a server: that is its owner's to say
@@ -106,7 +106,7 @@ def create_user(req: CreateUser, call: Call) -> Later:
     return call.host.accounts.hashed(call.caller, req.req_id, password, create)
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http="DELETE /users/{name}")
 def delete_user(req: DeleteUser, call: Call) -> Data:
     """Remove a user who is no superuser; its connections end."""
     name = _text(req.name, "name")
@@ -115,7 +115,7 @@ def delete_user(req: DeleteUser, call: Call) -> Data:
     return Data({"name": name})
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http="PUT /users/{name}/password body")
 def set_password(req: SetPassword, call: Call) -> Later:
     """Give a user another password; the user's other connections end."""
     name, password = _text(req.name, "name"), fitting(_text(req.password, "password"))
@@ -129,7 +129,7 @@ def set_password(req: SetPassword, call: Call) -> Later:
     return call.host.accounts.hashed(call.caller, req.req_id, password, change)
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http="POST /users/{name}/permissions body")
 def grant_permission(req: GrantPermission, call: Call) -> Data:
     """Allow a user these operations, and no others, with the queues that fit a pattern."""
     name, pattern = _text(req.name, "name"), _text(req.pattern, "pattern")
@@ -139,7 +139,7 @@ def grant_permission(req: GrantPermission, call: Call) -> Data:
     return Data({"name": name, "pattern": pattern, "operations": list(held)})
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http="DELETE /users/{name}/permissions")
 def revoke_permission(req: RevokePermission, call: Call) -> Data:
     """Take back what was granted to a user for a pattern; say whether there was anything."""
     name, pattern = _text(req.name, "name"), _text(req.pattern, "pattern")
@@ -150,14 +150,14 @@ def revoke_permission(req: RevokePermission, call: Call) -> Data:
     return Data({"name": name, "pattern": pattern, "revoked": revoked})
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http="GET /users")
 def list_users(req: ListUsers, call: Call) -> Data:
     """Return all users with what was granted to each, the oldest first."""
     found = whole(call.engine.users.listed(), _user_size)
     return Data({"users": list(map(_user, found))})
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http="POST /users/{name}/tokens")
 def create_token(req: CreateToken, call: Call) -> Data:
     """Make a token for a user; the secret is told now and never again."""
     name = _text(req.name, "name")
@@ -168,7 +168,7 @@ def create_token(req: CreateToken, call: Call) -> Data:
     return Data({"token": secret, **_token(name, token)})
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http=("GET /users/{name}/tokens", "GET /tokens"))
 def list_tokens(req: ListTokens, call: Call) -> Data:
     """Return the tokens of a user, or of all, without their secrets."""
     registry = call.engine.users
@@ -178,7 +178,7 @@ def list_tokens(req: ListTokens, call: Call) -> Data:
     return Data({"tokens": [_token(name, token) for name, token in shown]})
 
 
-@command(Permission.SUPERUSER)
+@command(Permission.SUPERUSER, http="DELETE /users/{name}/tokens/{id}")
 def revoke_token(req: RevokeToken, call: Call) -> Data:
     """Let a token stand for nobody any more; connections that came by it end."""
     name, id = _text(req.name, "name"), _text(req.id, "id")
