@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tandemq.client.sync import Client as Client
     from tandemq.client.task_queue import TaskQueue as Queue
     from tandemq.client.worker import Worker as Worker
+    from tandemq.local import open as open
 
 # What a name is and where it lives: `import tandemq` alone loads nothing of it.
 _PUBLIC = {
@@ -37,6 +38,7 @@ _PUBLIC = {
     "TandemqError": "client.errors",
     "Worker": "client.worker",
     "handles": "client.broker",
+    "open": "local",
 }
 _CALLED = {"Queue": "TaskQueue"}  # inside, where there is a plain queue too
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "Worker",
     "errors",
     "handles",
+    "open",
 ]
 
 

@@ -148,6 +148,8 @@ class Line:
 
     async def _open(self) -> Link:
         target, loop = self._owner.target, asyncio.get_running_loop()
+        if target.dial is not None:
+            return await target.dial(lambda: Link(target, self.figures, self._owner.free))
         context = target.context()
         _, link = await loop.create_connection(
             lambda: Link(target, self.figures, self._owner.free),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -225,4 +226,4 @@ class TaskQueue(Queue):
         """Close the connections that were opened for adding jobs."""
         await self.pool.close()
         if self._client is not None:
-            self._client.close()
+            await asyncio.to_thread(self._client.close)  # it has a loop of its own

@@ -6,15 +6,19 @@ a URL the environment is asked: ``TANDEMQ_URL``, and ``TANDEMQ_TOKEN`` where the
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from tandemq.client.errors import BadOption, WrongUrl
 from tandemq.client.spans import Span, seconds, seconds_of_text
+
+L = TypeVar("L", bound=asyncio.Protocol)
 
 PORT = 6789
 DEFAULT_URL = "tandemq://127.0.0.1:6789"
@@ -80,6 +84,17 @@ class Options:
         return self.max_in_flight if self.pipelining else 1
 
 
+class Dial(Protocol):
+    """Connects a protocol that it makes, and returns it."""
+
+    async def __call__(self, make: Callable[[], L], /) -> L:
+        """Connect.
+
+        Raises:
+            LinkError: there is nobody to connect to.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """A server, who asks, and how.
@@ -88,6 +103,7 @@ class Target:
         tls: True to trust what the system trusts, or a context of your own.
         ca: a file with the certificates to trust instead.
         verify: False: whoever answers is believed. For tests only.
+        dial: how to connect instead, for a server that needs no network.
     """
 
     host: str = "127.0.0.1"
@@ -97,9 +113,12 @@ class Target:
     tls: bool | ssl.SSLContext = False
     ca: str | None = None
     verify: bool = True
+    dial: Dial | None = field(default=None, repr=False)
     options: Options = Options()
 
     def __str__(self) -> str:
+        if self.dial is not None:
+            return self.host
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
@@ -135,7 +154,9 @@ class Target:
 
 
 _OPTIONS = {each.name: str(each.type) for each in fields(Options)}
-_OWN = tuple(each.name for each in fields(Target) if each.name not in ("host", "port", "options"))
+_OWN = tuple(
+    each.name for each in fields(Target) if each.name not in ("host", "port", "dial", "options")
+)
 _SHORT = {"pool": "pool_size", "timeout": "command_timeout", "ping": "ping_interval"}
 
 

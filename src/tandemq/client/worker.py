@@ -264,7 +264,7 @@ class Worker:
             leases.heard(beat, await link.ask("JobHeartbeatB", **beat))
 
     def _renew_apart(self) -> None:
-        if self._hands is not None:
+        if self._hands is not None and self._pool.target.dial is None:
             self._hands.leases.renew_apart(self._pool.target)
 
 
