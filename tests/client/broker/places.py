@@ -47,6 +47,26 @@ async def until(look: Callable[[], Any], what: str = "it", seconds: float = 20.0
     return found
 
 
+class Clock:
+    """The loop's clock, which the test moves; it goes on by itself, too."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        loop = asyncio.get_running_loop()
+        real, self._ahead = loop.time, 0.0
+        patch.setattr(loop, "time", lambda: real() + self._ahead)
+
+    async def move(self, seconds: float) -> None:
+        """Let so much time pass, and let happen what is due then."""
+        self._ahead += seconds
+        await turns()
+
+
+async def turns(count: int = 10) -> None:
+    """Let the loop turn."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 class Visitor:
     """One connection that a scripted broker has accepted."""
 

@@ -65,12 +65,12 @@ def _from_url(text: str) -> Place:
 
 def _address(text: str) -> tuple[str, int]:
     """Read a host and a port, an IPv6 address in brackets among them."""
-    host, colon, port = (
-        text.rpartition(":") if text[text.rfind("]") :].count(":") else (text, "", "")
-    )
+    bracket = text.rfind("]") + 1
+    name, colon, port = text[bracket:].partition(":")
+    host = text[:bracket].strip("[]") + name
     if not host:
         raise WrongUrl("the connection string names no host; write vibemq://host:2925")
-    return host.strip("[]"), _port(port) if colon else PORT
+    return host, _port(port) if colon else PORT
 
 
 def _port(text: str) -> int:
@@ -118,7 +118,8 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
             value, rest = _quoted(rest[1:])
         else:
             value, _, rest = rest.partition(";")
-        yield name.strip(), value.strip()
+            value = value.strip()
+        yield name.strip(), value
 
 
 def _quoted(text: str) -> tuple[str, str]:
