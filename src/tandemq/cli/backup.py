@@ -45,7 +45,7 @@ def data_option(command: Any) -> Any:
     )(command)
 
 
-@verb(backup, link=False)
+@verb(backup, link=None)
 @click.argument("target", type=click.Path(path_type=Path))
 @data_option
 @click.option("--force", is_flag=True, help="Replace an earlier copy of that name.")
@@ -69,7 +69,7 @@ def create(target: Path, data: str, force: bool) -> Shown:
     )
 
 
-@verb(backup, link=False)
+@verb(backup, link=None)
 @click.argument("file", type=click.Path(path_type=Path))
 def verify(file: Path) -> Shown:
     """Check a copy or a data file: that it is whole, its schema version, and what is in it.
@@ -81,7 +81,7 @@ def verify(file: Path) -> Shown:
     return Card({"file": str(file), "ok": True, "bytes": file.stat().st_size, **facts}, ("file",))
 
 
-@verb(backup, link=False)
+@verb(backup, link=None)
 @click.argument("file", type=click.Path(path_type=Path))
 @data_option
 def restore(file: Path, data: str) -> Shown:

@@ -27,7 +27,7 @@ PATIENCE = 1_000  # ms that a pull waits where nothing is left
 Step = Callable[[], Awaitable[int]]
 
 
-@verb(_group, link=False)
+@verb(_group, link=None)
 @click.option(
     "--jobs",
     default=5_000,

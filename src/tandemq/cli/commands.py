@@ -30,7 +30,7 @@ class Row(NamedTuple):
     line: int
 
 
-@verb(_group, link=False)
+@verb(_group, link=None)
 def commands() -> Shown:
     """List the commands of the wire protocols.
 

@@ -12,7 +12,7 @@ from tandemq.cli.verb import verb
 _group = Verbs()
 
 
-@verb(_group, link=False)
+@verb(_group, link=None)
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> Shown:

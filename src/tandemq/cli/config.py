@@ -25,7 +25,7 @@ def config() -> None:
     """Show, check or write settings."""
 
 
-@verb(config, link=False)
+@verb(config, link=None)
 @setting_options
 def show(file: str | None, compat_env: bool, **flags: object) -> Shown:
     """Print every setting with its value and where it comes from; secrets stay hidden.
@@ -36,7 +36,7 @@ def show(file: str | None, compat_env: bool, **flags: object) -> Shown:
     return Rows(LISTED, [row._asdict() for row in found])
 
 
-@verb(config, link=False)
+@verb(config, link=None)
 @setting_options
 def check(file: str | None, compat_env: bool, **flags: object) -> Shown:
     """Say whether a server could start with these settings; 78 is the exit code if not.
@@ -54,7 +54,7 @@ def check(file: str | None, compat_env: bool, **flags: object) -> Shown:
     return Done("The settings can be used.", {"ok": True})
 
 
-@verb(config, link=False)
+@verb(config, link=None)
 def init() -> Shown:
     """Print a TOML file with every setting as a comment.
 

@@ -41,7 +41,7 @@ class Finding(NamedTuple):
     text: str
 
 
-@verb(_group, link=False)
+@verb(_group, link=None)
 @setting_options
 def doctor(file: str | None, compat_env: bool, **flags: object) -> None:
     """Check this machine and these settings; exit code 1 when something is wrong.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -34,14 +34,33 @@ class Linked:
         return {**answer, **inner} if isinstance(inner, dict) else answer
 
 
-@contextmanager
-def connected(common: Common) -> Iterator[Server]:
-    """Connect to a server; every failure has its exit code."""
+def asked(common: Common, run: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """Run a verb with a server; every failure has its exit code."""
     from tandemq.client.sync import Client
 
     with failures(), Client(**target(common)) as client:
-        client.run(client.inner.connect())
-        yield Linked(client)
+        client.connect()
+        return run(Linked(client), **given)
+
+
+def talked(common: Common, run: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """Run an asynchronous verb with a broker; every failure has its exit code."""
+    import asyncio
+
+    from tandemq.broker.options import ReconnectPolicy
+    from tandemq.client.broker import Broker
+
+    options: dict[str, Any] = {"reconnect_policy": ReconnectPolicy(max_attempts=0)}
+    if common.token is not None:
+        options |= {"auth_token": common.token, "username": None, "password": None}
+
+    async def talk() -> Any:
+        wait = max(common.timeout / 1000, 0.001)
+        async with Broker(common.url, command_timeout=wait, **options) as broker:
+            return await run(broker, **given)
+
+    with failures():
+        return asyncio.run(talk())
 
 
 def target(common: Common) -> dict[str, Any]:
@@ -71,6 +90,8 @@ def failures() -> Iterator[None]:
         raise Unauthorised(f"{problem.text}. {_who()}") from None
     except errors.Refused as problem:
         raise Refused(problem.text) from None
+    except errors.TandemqError as problem:
+        raise Refused(str(problem)) from None
 
 
 def _who() -> str:

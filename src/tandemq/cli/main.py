@@ -35,6 +35,10 @@ COMMANDS = {
         "tandemq.cli.workers:workers",
         "See which workers are registered; tandemq worker runs one.",
     ),
+    "broker": (
+        "tandemq.cli.broker:broker",
+        "Publish and subscribe, and look after the queues of the broker.",
+    ),
     "webhook": ("tandemq.cli.webhooks:webhook", "List, add, remove and switch webhooks."),
     "user": (
         "tandemq.cli.users:user",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import click
 
@@ -18,7 +18,7 @@ from tandemq.cli import output
 from tandemq.cli.exits import Refused
 from tandemq.cli.types import DURATION
 
-Option = Callable[[Any], Any]
+Link = Literal["jobs", "broker"] | None
 EVERYWHERE = ("url", "token", "timeout", "style", "colour", "sure")  # in the order of the help
 
 
@@ -92,13 +92,14 @@ def verb(
     name: str | None = None,
     *,
     asks: str = "",
-    link: bool = True,
+    link: Link = "jobs",
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Register a function as a verb of a group.
 
-    ``asks`` is the question before it, with the names of arguments in braces. Without ``link``
-    the function gets no server as its first argument. A function that has nothing to show, since
-    it has printed already, returns None.
+    ``asks`` is the question before it, with the names of arguments in braces. The first argument
+    of the function is a ``Server``; with ``link="broker"`` it is a coroutine function, and that is
+    a connected ``Broker``; with ``link=None`` there is no such argument. A function that has
+    nothing to show, since it has printed already, returns None.
     """
 
     def register(run: Callable[..., Any]) -> click.Command:
@@ -118,20 +119,19 @@ def verb(
 
 
 def _invoke(
-    run: Callable[..., Any], asks: str, link: bool, ctx: click.Context, /, **given: Any
+    run: Callable[..., Any], asks: str, link: Link, ctx: click.Context, /, **given: Any
 ) -> None:
     common = common_of(ctx, given)
     ctx.color = output.wants_colour(common.colour)
     ctx.meta["tandemq.common"] = common
     if asks and not given.get("dry_run"):
         confirm(asks.format(**given), sure=common.sure)
-    if link:
-        from tandemq.cli.link import connected
-
-        with connected(common) as server:
-            shown = run(server, **given)
-    else:
+    if link is None:
         shown = run(**given)
+    else:
+        from tandemq.cli import link as links
+
+        shown = (links.asked if link == "jobs" else links.talked)(common, run, given)
     if shown is not None:
         output.show(shown, common.style)
 

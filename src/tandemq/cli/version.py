@@ -10,7 +10,7 @@ from tandemq.cli.verb import verb
 _group = Verbs()
 
 
-@verb(_group, link=False)
+@verb(_group, link=None)
 def version() -> Shown:
     """Print the versions of program, wires and file.
 
