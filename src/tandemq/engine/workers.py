@@ -101,6 +101,12 @@ class Workers:
             self._forget([known])
         return known is not None
 
+    def keep(self, conn: int) -> None:
+        """Let the workers that a connection registered outlive it."""
+        for worker in self._of.pop(conn, {}).values():
+            worker.conn = None
+            self._of.setdefault(None, {})[worker.id] = worker
+
     def disconnected(self, conn: int) -> None:
         """Remove the workers that a connection registered."""
         self._forget(self.of(conn))

@@ -218,17 +218,27 @@ def holds_wide_integer(raw: bytes) -> bool:
 
     A JavaScript peer would see a BigInt, which JSON refuses (wire-commands 1).
     """
+    return next(wide_integers(raw), None) is not None
+
+
+def wide_integers(raw: bytes | bytearray) -> Iterator[int]:
+    """Yield where the 64-bit integers of a well-formed value begin."""
     if 0xCF not in raw and 0xD3 not in raw:  # a number is found eight times faster than a byte
-        return False
+        return
     # Members follow their container's head, so the values simply stand in a row.
     pos, end = 0, len(raw)
     while found := _skip_narrow(raw, pos):
         pos = found.end()
-        if pos >= end or raw[pos] not in LENGTH_FORM:
-            return pos < end and raw[pos] in _WIDE
-        width, extra = LENGTH_FORM[raw[pos]]
-        pos += 1 + width + extra + int.from_bytes(raw[pos + 1 : pos + 1 + width], "big")
-    return False
+        if pos >= end:
+            return
+        if raw[pos] in _WIDE:
+            yield pos
+            pos += 9
+        elif raw[pos] in LENGTH_FORM:
+            width, extra = LENGTH_FORM[raw[pos]]
+            pos += 1 + width + extra + int.from_bytes(raw[pos + 1 : pos + 1 + width], "big")
+        else:
+            return
 
 
 def number_text(number: float) -> str:

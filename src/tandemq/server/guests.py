@@ -142,9 +142,7 @@ class Guest:
         """Hand over what was said in this turn; what it was given of jobs outlives it."""
         out, self.out = self.out, []
         self.owed -= sum(map(len, out))
-        engine = self._runtime.engine
-        if self.id in engine.leased_by and self.spared is None and not self._lasting:
-            consume.keep(engine, self.id)
+        self.keep()
         for said in out:
             if said.asked.done():  # nobody waits any more
                 continue
@@ -152,6 +150,14 @@ class Guest:
                 said.asked.set_exception(said.value)
             else:
                 said.asked.set_result(said.value)
+
+    def keep(self) -> None:
+        """Let what it was given outlive it, unless it is known not to have seen that."""
+        engine = self._runtime.engine
+        if self.id in engine.leased_by and self.spared is None and not self._lasting:
+            consume.keep(engine, self.id)
+        if not self._lasting:
+            engine.workers.keep(self.id)
 
     def hold(self) -> None:
         """Start no more requests; a guest has one at a time."""

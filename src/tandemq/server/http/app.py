@@ -23,7 +23,7 @@ from tandemq.server.guests import Guest
 from tandemq.server.http import boards, events, health, metrics, routes, ui, websocket
 from tandemq.server.http.door import Door
 from tandemq.server.http.face import Face, answer, refusal
-from tandemq.server.http.line import Line
+from tandemq.server.http.line import Line, Lines
 from tandemq.server.inside import Inside
 from tandemq.server.runtime import Runtime
 from tandemq.server.tls import ServerCertificate
@@ -36,13 +36,11 @@ PARTS: tuple[Callable[[Face], list[BaseRoute]], ...] = (
     events.routes,
     websocket.routes,
     boards.routes,
-    routes.routes,
     ui.routes,
 )
 BACKLOG = 1024
 HANDSHAKE = 10.0  # s a TLS handshake may take
 GRACE = 0.5  # s in which answers that are being made may still be sent
-KEPT_ALIVE = 75  # s that a connection may stay silent between two requests
 
 
 def application(face: Face) -> ASGIApp:
@@ -67,8 +65,9 @@ def application(face: Face) -> ASGIApp:
         ConnectionError: refused,
         Exception: broken,
     }
-    found = [route for part in PARTS for route in part(face)]
-    app = Starlette(routes=found, exception_handlers=handlers)
+    others = [route for part in PARTS for route in part(face)]
+    face.commands = routes.CommandPaths(others)
+    app = Starlette(routes=[*others, *routes.routes(face)], exception_handlers=handlers)
     app.router.redirect_slashes = False
     return Door(app, face)
 
@@ -85,20 +84,22 @@ async def serving(
     if not settings.http:
         yield None
         return
+    face = Face(runtime)
     config = Config(
-        application(Face(runtime)),
+        application(face),
         http=Line,
         ws="websockets-sansio",
         lifespan="off",
         log_config=None,
         access_log=False,
-        timeout_keep_alive=KEPT_ALIVE,
         ws_max_size=1 << 20,
     )
     config.load()
     state = ServerState()
+    lines = Lines(face, state, runtime.loop)
+    lines.look()
     server = await runtime.loop.create_server(
-        lambda: Line(config, state, {}, runtime.loop),
+        lambda: Line(face, config, state, runtime.loop),
         settings.host,
         settings.http_port,
         backlog=BACKLOG,
@@ -111,6 +112,7 @@ async def serving(
     finally:
         runtime.http_port = None
         server.close()
+        lines.close()
         await _ended(runtime, state)
 
 

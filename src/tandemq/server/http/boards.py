@@ -10,11 +10,11 @@ from starlette.routing import BaseRoute, Route
 
 from tandemq.commands.states import states_of
 from tandemq.commands.table import Permission
-from tandemq.engine.workers import ACTIVE, Worker
+from tandemq.engine.workers import Worker
 from tandemq.model.errors import AccessDenied, TandemqError
 from tandemq.model.permission import Operation
 from tandemq.server.http.face import Face, answer, refusal
-from tandemq.server.http.routes import segment
+from tandemq.server.http.merge import segment
 from tandemq.server.meter import now_ms
 
 SUMMED = ("waiting", "prioritized", "active", "completed", "failed", "delayed")
@@ -51,22 +51,13 @@ def routes(face: Face) -> list[BaseRoute]:
                 raise AccessDenied(Operation.GET_QUEUE_INFO)
         except TandemqError as error:
             return refusal(error)
-        now = now_ms()
-        found = [
-            _worker(w)
-            for w in engine.workers.listed(now)
-            if _works_on(w, queue) and engine.workers.status(w, now) == ACTIVE
-        ]
+        found = [_worker(w) for w in engine.workers.on(queue, now_ms())]
         return answer({"ok": True, "workers": found})
 
     return [
         Route("/queues/summary", summary, methods=["GET"]),
         Route("/queues/{queue}/workers", workers, methods=["GET"]),
     ]
-
-
-def _works_on(w: Worker, queue: str) -> bool:
-    return isinstance(w.queues, (list, tuple)) and queue in w.queues
 
 
 def _worker(w: Worker) -> dict[str, Any]:

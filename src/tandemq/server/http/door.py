@@ -25,9 +25,7 @@ class Door:
         scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
         if scope["type"] == "http":
             allowed = self._allowed(scope)
-            headers = [(b"x-content-type-options", b"nosniff")]
-            if self._origins:
-                headers.append((b"vary", b"Origin"))
+            headers = list(self._face.headers)
             if allowed is not None:
                 headers.append((b"access-control-allow-origin", allowed))
             if scope["method"] == "OPTIONS":

@@ -21,7 +21,7 @@ from tandemq.model.errors import AccessDenied
 from tandemq.model.permission import Operation
 from tandemq.server.feed import SSE, Full, Wants
 from tandemq.server.http.face import Caller, Face
-from tandemq.server.http.routes import segment
+from tandemq.server.http.merge import segment
 from tandemq.server.telling import as_sse, written
 
 log = logging.getLogger("tandemq.http")

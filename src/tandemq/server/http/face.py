@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from tandemq.commands.all import COMMANDS
+from tandemq.commands.call import Call
 from tandemq.commands.table import ABSENT, Command, Permission
 from tandemq.model import errors as e
 from tandemq.model.errors import TandemqError, Unauthenticated
 from tandemq.server.guests import Guest
-from tandemq.server.http import jsontext
+from tandemq.server.http import forms, jsontext
 from tandemq.server.http.origin import Origins
 from tandemq.server.meter import now_ms
 from tandemq.server.runtime import Runtime
@@ -46,7 +47,6 @@ STATUS: Final[dict[type[TandemqError], int]] = {
 }
 
 _wire = Session()
-_encode = msgspec.msgpack.encode
 
 
 class Caller(Guest):
@@ -60,6 +60,11 @@ class Face:
         self.runtime = runtime
         self.settings = runtime.settings
         self.origins = Origins(runtime.settings)
+        self.headers = [(b"x-content-type-options", b"nosniff")]
+        if runtime.settings.cors_allowed:
+            self.headers.append((b"vary", b"Origin"))
+        self.common = b""  # headers as they stand in every answer of the short way
+        self.commands: Any = None  # finds the command of a path, once all routes are known
 
     # -- who asks ------------------------------------------------------------------------------
 
@@ -136,16 +141,23 @@ class Face:
         """
         fields["cmd"] = row.name
         fields.pop("reqId", None)
-        try:
-            frame = _encode(fields)
-        except (UnicodeEncodeError, RecursionError, msgspec.MsgspecError):
-            raise e.Malformed(jsontext.INVALID) from None
+        frame = jsontext.packed(fields)
         if len(frame) > self.settings.max_frame_bytes:
             raise e.FrameTooLarge(len(frame), self.settings.max_frame_bytes)
         found = read(frame)
         if isinstance(found, Refusal):
             raise found.error
         return found
+
+    def before(self, row: Command) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
+        """Return what makes the fields of a command of those that HTTP has, if they differ."""
+        return forms.BEFORE.get(row.name)
+
+    def after(
+        self, row: Command
+    ) -> Callable[[dict[str, Any], dict[str, Any], Call], dict[str, Any]] | None:
+        """Return what makes the answer of HTTP of that of the command, if they differ."""
+        return forms.AFTER.get(row.name)
 
     def too_many(self, origin: str) -> bool:
         """Count a request of an address; whether it is one too many."""

@@ -7,61 +7,62 @@ point.
 
 from __future__ import annotations
 
-import re
+from struct import Struct
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.msgpack import Ext
 
+from tandemq.model.body import wide_integers
 from tandemq.model.errors import BadRequest, Malformed
 
 INVALID: Final = "Invalid JSON body"
-NARROW: Final = range(-(2**31), 2**32)  # what stays a whole number on that wire
-DEPTH: Final = 400  # of lists and objects inside each other; the reader of the wire allows more
+AS_TEXT: Final = "is more than a number of JSON holds everywhere (2^53): send it as text"
 
 _decode = msgspec.json.decode
 _encode = msgspec.json.encode
-_holds_wide = re.compile(rb"\d{10}").search
+_pack = msgspec.msgpack.encode
+_put_double = Struct(">Bd").pack_into
 _unpack = msgspec.msgpack.Decoder(ext_hook=lambda code, data: _extension(code, data)).decode
 
 
 def read(text: bytes) -> Any:
-    """Return the value of a JSON text, with its wide numbers as JavaScript has them.
+    """Return the value of a JSON text.
 
     Raises:
         Malformed: it is not JSON, or nested too deeply.
-        BadRequest: it holds a number that would change.
     """
     try:
-        value = _decode(text)
-        return value if _holds_wide(text) is None else _narrowed(value)
+        return _decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise Malformed(INVALID) from None
 
 
-def _narrowed(value: Any) -> Any:
-    if type(value) is int and value not in NARROW:
-        return _double(value)
-    if isinstance(value, list):
-        return [_narrowed(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _narrowed(item) for key, item in value.items()}
-    return value
+def packed(value: Any) -> bytes:
+    """Return a value as the bunqueue wire has it, with its wide numbers as JavaScript has them.
 
+    Both forms of a wide number take nine bytes, so one is written over the other.
 
-def _double(value: int) -> float:
+    Raises:
+        Malformed: it holds text that is no text.
+        BadRequest: it holds a number that would change.
+    """
     try:
-        double = float(value)
+        frame = _pack(value)
     except OverflowError:
-        double = 0.0
-    if double != value:
-        shown = str(value) if abs(value) < 10**40 else "a whole number of many digits"
-        raise BadRequest(
-            f"{shown} is no number that JSON readers agree on (2^53 and its multiples by powers of "
-            "2 at most); send it as text"
-        )
-    return double
+        raise BadRequest(f"A whole number of more than 64 bits {AS_TEXT}") from None
+    except (UnicodeEncodeError, RecursionError, msgspec.MsgspecError):
+        raise Malformed(INVALID) from None
+    if 0xCF not in frame and 0xD3 not in frame:
+        return frame
+    narrowed = bytearray(frame)
+    for at in wide_integers(frame):
+        whole = int.from_bytes(frame[at + 1 : at + 9], "big", signed=frame[at] == 0xD3)
+        if (double := float(whole)) != whole:
+            raise BadRequest(f"{whole} {AS_TEXT}")
+        _put_double(narrowed, at, 0xCB, double)
+    return bytes(narrowed)
 
 
 def written(value: Any) -> bytes:

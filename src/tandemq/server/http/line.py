@@ -1,39 +1,248 @@
-"""One HTTP connection: uvicorn's protocol, and what it leaves to others.
+"""One HTTP connection: uvicorn's protocol, with the bounds that it lacks and a short way past it.
 
-It tells callers that their client has hung up, so that no job is handed to nobody.
+What is read takes the short way (``express``) where it can. The rest is uvicorn's, and so is
+everything until that request is answered.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from tandemq.model.errors import TooManyConnections
+from tandemq.server.http import jsontext
+from tandemq.server.http.express import Express
+from tandemq.wires.wording import in_bunqueue
 
 if TYPE_CHECKING:
-    from tandemq.server.http.face import Caller
+    import asyncio
+
+    from uvicorn import Config
+    from uvicorn.server import ServerState
+
+    from tandemq.server.http.face import Caller, Face
 
 log = logging.getLogger("tandemq.http")
-log_quiet = logging.getLogger("tandemq.http.line")
+
+MOST_HEAD: Final = 64 << 10  # bytes of a request before its body
+SLACK: Final = 1 << 20  # bytes that chunks and trailers may take beside a body
+HELD: Final = 64 << 10  # bytes of requests to come that are read before the present one is done
+SILENT: Final = 75.0  # s between two requests
+SWEEP: Final = 1.0  # s between two looks at all lines
+
+STATUSES: Final = {
+    400: "The request is not HTTP that can be understood",
+    408: "The request did not arrive in time",
+    413: "The request is too large",
+    431: f"The head of the request is larger than {MOST_HEAD} bytes",
+}
 
 
 class Line(HttpToolsProtocol):
-    """Knows who is being answered on it."""
+    """Knows who is being answered on it, and for how long nothing has come."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.logger = log_quiet
-        self.access_log = False
-        self.app_state = {"line": self}
-        self._caller: Caller | None = None
+    def __init__(
+        self, face: Face, config: Config, state: ServerState, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        super().__init__(config, state, {"line": self}, loop)
+        self.logger, self.access_log = log, False
+        self._face = face
+        self._callers: set[Caller] = set()
+        self._express: Express | None = None
+        self._left = bytearray()  # what has come for the short way and cannot be served yet
+        self._parsing = self._in_head = False  # uvicorn's parser has part of a request
+        self._size = 0  # bytes of it
+        self._status = 400  # what is wrong with it
+        self._heard = 0.0  # when it began, or the one before ended
 
-    def answers(self, caller: Caller) -> None:
-        """A caller's request came on this connection; the one before has been answered."""
-        self._caller = caller
+    @property
+    def common(self) -> bytes:
+        """The headers that all answers of the short way have."""
+        return self._face.common
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes of requests that are not served yet."""
+        return len(self._left)
+
+    # -- from asyncio --------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._heard = self.loop.time()
+        self._express = express = Express(self._face, self)
+        crowd = self._face.runtime.crowd
+        if not crowd.welcomes(express.origin):
+            transport.close()
+        elif not crowd.enter(express):  # type: ignore[arg-type]
+            self._refuse(503, in_bunqueue(TooManyConnections(crowd.most)))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nobody will read an answer any more."""
-        if self._caller is not None:
-            self._caller.gone()
-            self._caller = None
+        for caller in list(self._callers):
+            caller.gone()
+        self._callers.clear()
+        if self._express is not None:
+            self._face.runtime.lost(self._express)  # type: ignore[arg-type]
+            self._express.session = None  # it would stay until the next collection
+            self._express = None
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        express = self._express
+        if express is None or self._elsewhere:
+            self._take_long_way(data)
+        elif self._left or express.unanswered or self.flow.write_paused:
+            self._left += data
+            if express.unanswered or self.flow.write_paused:
+                if len(self._left) > HELD:
+                    self.flow.pause_reading()
+            elif len(self._left) >= express.need:
+                self._go_on()
+        else:
+            self._serve(express, data)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.answered()
+
+    @property
+    def _elsewhere(self) -> bool:
+        """Uvicorn is not done with what came before."""
+        cycle: Any = self.cycle  # None at first
+        return self._parsing or (cycle is not None and not cycle.response_complete)
+
+    # -- the short way -------------------------------------------------------------------------
+
+    def _serve(self, express: Express, data: bytes) -> None:
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
+        while data:
+            if express.unanswered or self.flow.write_paused:
+                self._left += data
+                return
+            size = express.take(data)
+            if size > 0:
+                self._heard = 0.0
+                data = data[size:]
+            elif size == 0:
+                if not self._left:
+                    self._heard = self.loop.time()
+                self._left += data
+                return
+            else:
+                self._take_long_way(data)
+                return
+
+    def answered(self) -> None:
+        """The short way is free again."""
+        self._heard = self.loop.time()
+        if self._left:
+            self.loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        express = self._express
+        if express is None or express.unanswered or self._elsewhere or not self._left:
+            return
+        data = bytes(self._left)
+        self._left.clear()
+        self.flow.resume_reading()
+        self._serve(express, data)
+
+    # -- the long way --------------------------------------------------------------------------
+
+    def _take_long_way(self, data: bytes) -> None:
+        self._size += len(data)
+        most = MOST_HEAD if self._in_head else self._face.settings.max_frame_bytes + SLACK
+        if self._parsing and self._size > most:
+            self._refuse(431 if self._in_head else 413)
+            return
+        self.data_fed(data)
+
+    def data_fed(self, data: bytes) -> None:
+        """Let uvicorn read on."""
+        if self._express is not None:
+            self._face.runtime.crowd.silent.pop(self._express.id, None)
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        self._parsing = self._in_head = True
+        self._size, self._status = 0, 400
+        self._heard = self.loop.time()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        head = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if head > MOST_HEAD:
+            self._status = 431
+            raise ValueError("too much stands before the body")  # the parser passes it on
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._parsing = False
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self._heard = self.loop.time()
+        self._callers.clear()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Say what is wrong with a request that uvicorn could not read."""
+        self._refuse(self._status)
+
+    def _refuse(self, status: int, text: str = "") -> None:
+        """Say what is wrong, and hang up: where the next request would begin is not known."""
+        body = jsontext.written({"ok": False, "error": text or STATUSES[status]})
+        head = b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
+        cycle: Any = self.cycle  # None at first
+        if cycle is None or cycle.response_complete or not cycle.response_started:
+            self.transport.write(STATUS_LINE[status] + self.common + head + body)
+        self.transport.close()
+
+    # -- who is answered, and when it is enough ------------------------------------------------
+
+    def answers(self, caller: Caller) -> None:
+        """A caller's request came on this connection."""
+        self._callers.add(caller)
+
+    def looked_at(self, now: float, longest: float) -> None:
+        """Hang up where a request takes longer than ``longest`` s to arrive, or none comes."""
+        begun = self._parsing or bool(self._left)
+        busy = self._express is not None and self._express.unanswered
+        if busy or not self._heard or (self._elsewhere and not self._parsing):
+            return
+        if begun and now - self._heard > longest:
+            self._refuse(408)
+        elif not begun and now - self._heard > SILENT:
+            self.transport.close()
+
+
+class Lines:
+    """All lines of a server, looked at now and then; and what time it is in their answers."""
+
+    def __init__(self, face: Face, state: ServerState, loop: asyncio.AbstractEventLoop) -> None:
+        self._face, self._state, self._loop = face, state, loop
+        self._timer: asyncio.TimerHandle | None = None
+        self._fixed = [*face.headers, (b"content-type", b"application/json")]
+
+    def look(self) -> None:
+        """Look at all of them, and again in a while."""
+        date = (b"date", formatdate(usegmt=True).encode("ascii"))
+        self._state.default_headers = [date]
+        headers = (b"%b: %b\r\n" % header for header in (date, *self._fixed))
+        self._face.common = b"".join(headers)
+        now, longest = self._loop.time(), self._face.settings.half_frame_timeout
+        for line in list(self._state.connections):
+            if isinstance(line, Line):
+                line.looked_at(now, longest)
+        self._timer = self._loop.call_later(SWEEP, self.look)
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,25 +1,21 @@
-"""The http column of the command table as routes.
-
-Path, query and body are merged into the fields of the command; what stands in the path wins.
-"""
+"""The http column of the command table as routes."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-from urllib.parse import unquote
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route
 
 from tandemq.commands.all import COMMANDS
 from tandemq.commands.table import Command, HttpRoute
-from tandemq.model.errors import Malformed, TandemqError
-from tandemq.server.http import forms, jsontext
+from tandemq.model.errors import TandemqError
 from tandemq.server.http.face import Face, answer, body_of, refusal
+from tandemq.server.http.merge import BODILESS, merged
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+Found = tuple[Command, HttpRoute, dict[str, str]]
 
 
 def routes(face: Face) -> list[BaseRoute]:
@@ -29,6 +25,42 @@ def routes(face: Face) -> list[BaseRoute]:
         for route in row.http:
             paths.setdefault(route.path, {})[route.method] = _endpoint(face, row, route)
     return [_joined(path, paths[path]) for path in sorted(paths, key=_by_precision)]
+
+
+class CommandPaths:
+    """Finds the command that a path means, as the routes would."""
+
+    def __init__(self, others: Sequence[BaseRoute]) -> None:
+        """``others`` are the routes that come before those of the commands."""
+        self._others = others
+        self._rows: dict[tuple[str, int], list[tuple[list[str], Command, HttpRoute]]] = {}
+        rows = ((route, row) for row in COMMANDS.values() for route in row.http)
+        for route, row in sorted(rows, key=lambda item: _by_precision(item[0].path)):
+            parts = route.path.split("/")
+            self._rows.setdefault((route.method, len(parts)), []).append((parts, row, route))
+
+    def find(self, method: str, path: str) -> Found | None:
+        """Return the row, the route and what stands in the path for its parameters."""
+        scope = {"type": "http", "method": method, "path": path, "root_path": ""}
+        if any(other.matches(scope)[0] is Match.FULL for other in self._others):
+            return None
+        given = path.split("/")
+        for parts, row, route in self._rows.get((method, len(given)), ()):
+            if (params := _matched(parts, given)) is not None:
+                return row, route, params
+        return None
+
+
+def _matched(parts: list[str], given: list[str]) -> dict[str, str] | None:
+    params: dict[str, str] = {}
+    for part, word in zip(parts, given, strict=True):
+        if part.startswith("{"):
+            if not word:
+                return None
+            params[part[1:-1]] = word
+        elif part != word:
+            return None
+    return params
 
 
 def _by_precision(path: str) -> tuple[bool, ...]:
@@ -46,64 +78,18 @@ def _joined(path: str, methods: dict[str, Endpoint]) -> Route:
 
 
 def _endpoint(face: Face, row: Command, route: HttpRoute) -> Endpoint:
-    before, after = forms.BEFORE.get(row.name, dict), forms.AFTER.get(row.name)
-
     async def serve(request: Request) -> Response:
         try:
             caller = await face.caller(request, row.permission)
-            fields = before(await fields_of(face, request, route))
+            body = b""
+            if route.method not in BODILESS:
+                body = await body_of(request, face.settings.max_frame_bytes)
+            query = request.scope["query_string"].decode("latin-1")
+            fields = merged(face, row, route, query, body, request.path_params)
             told = await face.asked(caller, row, fields)
+            after = face.after(row)
             return answer(told if after is None else after(told, fields, caller.call))
         except (TandemqError, ConnectionError) as error:
             return refusal(error, route.refused)
 
     return serve
-
-
-async def fields_of(face: Face, request: Request, route: HttpRoute) -> dict[str, Any]:
-    """Return what a request says, by the names of the command's fields.
-
-    Raises:
-        BadRequest: some of it cannot be read.
-        FrameTooLarge: the body is too long.
-    """
-    fields: dict[str, Any] = {}
-    for name, text in request.query_params.multi_items():
-        fields[name] = f"{fields[name]},{text}" if name in fields else _queried(text)
-    if route.method not in ("GET", "DELETE"):
-        body = await body_of(request, face.settings.max_frame_bytes)
-        fields |= _members(body, required=route.body)
-    for name, value in request.path_params.items():
-        fields[name] = segment(value)
-    return fields
-
-
-def _members(text: bytes, *, required: bool) -> dict[str, Any]:
-    if not text and not required:
-        return {}
-    value = jsontext.read(text)
-    if not isinstance(value, dict):
-        raise Malformed("The body must be a JSON object")
-    return value
-
-
-def segment(raw: str) -> str:
-    """Return what a part of a path stands for.
-
-    Raises:
-        BadRequest: it is no text.
-    """
-    try:
-        return unquote(raw, errors="strict")
-    except UnicodeDecodeError:
-        raise Malformed("The path holds percent-encoded bytes that are no UTF-8") from None
-
-
-def _queried(text: str) -> int | str:
-    """Return a value of the query: short whole numbers as such, everything else as text.
-
-    A number that is not written in the usual way, 007, may well be the name of something.
-    """
-    digits = text.removeprefix("-")
-    whole = len(digits) < 16 and digits.isascii() and digits.isdigit()
-    return int(text) if whole and str(int(text)) == text else text

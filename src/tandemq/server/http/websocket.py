@@ -29,7 +29,7 @@ from tandemq.server.guard import Window
 from tandemq.server.http import jsontext
 from tandemq.server.http.events import UNREAD, heard_by
 from tandemq.server.http.face import Caller, Face, in_http, refusal
-from tandemq.server.http.routes import segment
+from tandemq.server.http.merge import segment
 from tandemq.server.telling import CLOSE, as_message, as_raw, framed
 
 log = logging.getLogger("tandemq.http")
