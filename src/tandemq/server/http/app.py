@@ -23,7 +23,7 @@ from tandemq.server.guests import Guest
 from tandemq.server.http import boards, events, health, metrics, routes, ui, websocket
 from tandemq.server.http.door import Door
 from tandemq.server.http.face import Face, answer, refusal
-from tandemq.server.http.line import Line, Lines
+from tandemq.server.http.line import SILENT, Line, Lines
 from tandemq.server.inside import Inside
 from tandemq.server.runtime import Runtime
 from tandemq.server.tls import ServerCertificate
@@ -92,6 +92,7 @@ async def serving(
         lifespan="off",
         log_config=None,
         access_log=False,
+        timeout_keep_alive=int(SILENT),
         ws_max_size=1 << 20,
     )
     config.load()

@@ -199,12 +199,11 @@ class Express(Guest):
         self._line.answered()
 
     def close(self) -> None:
-        """The server stops, or who asks may not stay: say so and hang up."""
+        """The server stops, or who asks may not stay: say so, and hang up when nothing goes on."""
         if self._served is not None and not self.out:
             self.out.append(self.refuse(ShuttingDown(), None))  # type: ignore[arg-type]
         self.flush()
-        transport: Any = self.transport
-        transport.close()
+        self._line.shutdown()
 
 
 class _Head:

@@ -85,11 +85,19 @@ class Line(HttpToolsProtocol):
         for caller in list(self._callers):
             caller.gone()
         self._callers.clear()
+        self._close_short_way()
+        super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self) -> None:
+        """Leave the connection to the protocol of WebSockets."""
+        self._close_short_way()
+        super().handle_websocket_upgrade()
+
+    def _close_short_way(self) -> None:
         if self._express is not None:
             self._face.runtime.lost(self._express)  # type: ignore[arg-type]
             self._express.session = None  # it would stay until the next collection
             self._express = None
-        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         express = self._express
