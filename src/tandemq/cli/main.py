@@ -15,6 +15,10 @@ from tandemq.cli.verb import link_options, style_options, sure_option
 
 COMMANDS = {
     "serve": ("tandemq.cli.serve:serve", "Run the server until it is told to stop."),
+    "worker": (
+        "tandemq.cli.worker:worker",
+        "Run the tasks of one or more queues until told to stop.",
+    ),
     "job": (
         "tandemq.cli.jobchanges:job",
         "Add jobs, look at them, and change what becomes of them.",

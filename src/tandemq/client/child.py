@@ -143,6 +143,7 @@ def main() -> None:
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+    sys.path[:] = msgspec.msgpack.decode(source.read(SIZE.unpack(source.read(SIZE.size))[0]))
     orders: SimpleQueue[Order] = SimpleQueue()
     child = Child(orders, Channel(output))
     for number in (signal.SIGINT, signal.SIGTERM):

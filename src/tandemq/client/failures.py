@@ -43,16 +43,13 @@ def _named(error: BaseException) -> str:
 def _stack(error: BaseException) -> list[str]:
     """Return the lines of a traceback, the innermost last, without our own frames in front."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = next((n for n, frame in enumerate(frames) if _is_theirs(frame.filename)), 0)
+    ours = [n for n, frame in enumerate(frames) if frame.filename.startswith(_HERE)]
+    own = ours[-1] + 1 if ours and ours[-1] + 1 < len(frames) else 0
     lines = [
         f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}"[:LINE_LENGTH]
         for frame in frames[own:]
     ]
     return lines[-STACK_LINES:]
-
-
-def _is_theirs(filename: str) -> bool:
-    return not filename.startswith(_HERE)
 
 
 _HERE = __file__.rpartition("/")[0]

@@ -61,9 +61,12 @@ class Apart:
 
     @classmethod
     async def start(cls) -> Apart:
-        """Start a fresh interpreter."""
+        """Start a fresh interpreter, which finds the modules that this one finds."""
         words = sys.executable, "-m", "tandemq.client.child"
-        return cls(await asyncio.create_subprocess_exec(*words, stdin=PIPE, stdout=PIPE))
+        process = await asyncio.create_subprocess_exec(*words, stdin=PIPE, stdout=PIPE)
+        assert process.stdin is not None, "it was asked for"
+        process.stdin.write(frame(sys.path))
+        return cls(process)
 
     @property
     def ended(self) -> int | None:
