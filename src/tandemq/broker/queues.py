@@ -8,7 +8,7 @@ meanwhile, and ``RuntimeError`` where it is not running.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -23,10 +23,10 @@ from tandemq.commands.call import QueueShown
 from tandemq.commands.manage import Cancel
 from tandemq.commands.queues import CreateQueue, DeleteQueue, ListQueues
 from tandemq.commands.queues import QueueInfo as AskQueueInfo
-from tandemq.engine.queue import Queue
+from tandemq.engine.inspect import pending
 from tandemq.model.crossing import Uncarriable, name_of, payload_of
 from tandemq.model.errors import BadRequest, NotFound, TooLarge
-from tandemq.model.message import Message, State
+from tandemq.model.message import Message
 from tandemq.server.census import taken
 from tandemq.server.inside import Inside
 from tandemq.wires.vibemq import requests
@@ -76,12 +76,12 @@ class Queues(ABC):
         self, queue: str, *, limit: int = 50, offset: int = 0
     ) -> list[BrokerMessage]:
         """Return messages that wait in a queue, in the order in which they would be delivered."""
-        waiting = _waiting(self._inside.call.engine.queues.get(queue))
+        waiting = pending(self._inside.call.engine.queues.get(queue))
         return [_shown(m) for m in islice(waiting, offset, offset + limit)]
 
     async def remove_message(self, queue: str, id: str) -> bool:
         """Remove the first waiting message of this id; False where there is none."""
-        waiting = _waiting(self._inside.call.engine.queues.get(queue))
+        waiting = pending(self._inside.call.engine.queues.get(queue))
         m = next((m for m in waiting if name_of(m) == id), None)
         if m is None:
             return False
@@ -117,13 +117,6 @@ class Queues(ABC):
             raise request.error
         await self._inside.ask(request)
         return name
-
-
-def _waiting(q: Queue | None) -> Iterator[Message]:
-    """Yield what waits, what may be had now before what is delayed."""
-    if q is not None:
-        yield from q.ready
-        yield from sorted(q.members[State.DELAYED].values(), key=lambda m: m.due)
 
 
 def _info(q: QueueShown) -> QueueInfo:

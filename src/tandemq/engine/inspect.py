@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
@@ -56,6 +56,13 @@ def in_order(q: Queue, states: Sequence[State], descending: bool = False) -> Ite
     counts = q.counts
     sources = [_of_state(q, state, descending) for state in states if counts[state]]
     return merge(*sources, key=_by_seq, reverse=descending)
+
+
+def pending(q: Queue | None) -> Iterator[Message]:
+    """Yield what waits in a queue, what may be had now before what is delayed."""
+    if q is not None:
+        yield from q.ready
+        yield from sorted(q.members[State.DELAYED].values(), key=lambda m: m.due)
 
 
 def _of_state(q: Queue, state: State, descending: bool) -> Iterable[Message]:

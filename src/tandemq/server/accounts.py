@@ -274,8 +274,9 @@ class Accounts:
     # -- connections of users ------------------------------------------------------------------
 
     def may(self, caller: Any, operation: Operation, queue: str) -> bool:
-        """Whether something was granted to the user that a connection is."""
-        user = caller.user
+        """Whether something was granted to the user that a connection is, or has proved to be."""
+        identity: Identity | None = getattr(caller, "identity", None)
+        user = caller.user or (None if identity is None else identity.user)
         return user is not None and operation in self._users.allowed(user, queue)
 
     def changed(self, name: str, spare: Any = None) -> None:

@@ -97,7 +97,7 @@ class Guest:
         self.window = float("inf")
         self.spared: int | None = None
         self.farewell: Callable[[], None] | None = None  # called when it is gone
-        self._runtime = runtime
+        self.runtime = runtime
         self._lasting = lasting
         self._asked: set[Asked] = set()
 
@@ -108,7 +108,7 @@ class Guest:
             TandemqError: it was refused, or could not be kept.
             ConnectionError: the server has stopped meanwhile, or the guest was shown out.
         """
-        runtime = self._runtime
+        runtime = self.runtime
         self.enter()
         request.req_id = asked = runtime.loop.create_future()
         self._asked.add(asked)
@@ -127,11 +127,11 @@ class Guest:
             Unauthenticated: that holds no longer.
         """
         if self.user is None and self.identity is not None:
-            self._runtime.accounts.admit(self, self.identity)
-        self._runtime.connections[self.id] = cast("Connection", self)
+            self.runtime.accounts.admit(self, self.identity)
+        self.runtime.connections[self.id] = cast("Connection", self)
 
     def _left(self, *, answered: bool) -> None:
-        runtime, connection = self._runtime, cast("Connection", self)
+        runtime, connection = self.runtime, cast("Connection", self)
         if answered:
             runtime.connections.pop(self.id, None)
             runtime.accounts.left(connection)
@@ -153,7 +153,7 @@ class Guest:
 
     def keep(self) -> None:
         """Let what it was given outlive it, unless it is known not to have seen that."""
-        engine = self._runtime.engine
+        engine = self.runtime.engine
         if self.id in engine.leased_by and self.spared is None and not self._lasting:
             consume.keep(engine, self.id)
         if not self._lasting:
@@ -176,7 +176,7 @@ class Guest:
 
     def gone(self) -> None:
         """It has hung up: what it waits for ends, and what it has not seen goes back."""
-        self._runtime.lost(cast("Connection", self))
+        self.runtime.lost(cast("Connection", self))
         if self.farewell is not None:
             self.farewell()
         for asked in list(self._asked):

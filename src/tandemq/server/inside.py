@@ -19,5 +19,5 @@ class Inside(Guest):
 
     def look(self, request: Any) -> Any:
         """Run a request that changes nothing, at once."""
-        self.call.now = self._runtime.begin()
+        self.call.now = self.runtime.begin()
         return BY_REQUEST[type(request)].run(request, self.call)

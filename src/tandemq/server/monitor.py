@@ -129,8 +129,10 @@ class Monitor:
 
     def links(self) -> dict[str, int]:
         """Return how many connections are open, by what they speak."""
-        open = self._runtime.feed.open
-        return {"tcp": self.connections() - open.total(), **open}
+        from tandemq.server.connections import Connection  # which builds on this module
+
+        open = self._runtime.connections.values()
+        return {"tcp": sum(type(c) is Connection for c in open), **self._runtime.feed.open}
 
     def prometheus(self) -> str:
         """Return every figure as text exposition."""

@@ -20,10 +20,10 @@ from uvicorn.server import ServerState
 from tandemq.commands.table import Permission
 from tandemq.model.errors import TandemqError
 from tandemq.server.guests import Guest
-from tandemq.server.http import boards, events, health, metrics, routes, ui, websocket
+from tandemq.server.http import boards, brokerui, events, health, metrics, routes, ui, websocket
 from tandemq.server.http.door import Door
 from tandemq.server.http.face import Face, answer, refusal
-from tandemq.server.http.line import SILENT, Line, Lines
+from tandemq.server.http.line import SILENT, Line, Lines, SocketLine
 from tandemq.server.inside import Inside
 from tandemq.server.runtime import Runtime
 from tandemq.server.tls import ServerCertificate
@@ -36,6 +36,7 @@ PARTS: tuple[Callable[[Face], list[BaseRoute]], ...] = (
     events.routes,
     websocket.routes,
     boards.routes,
+    brokerui.routes,
     ui.routes,
 )
 BACKLOG = 1024
@@ -88,7 +89,8 @@ async def serving(
     config = Config(
         application(face),
         http=Line,
-        ws="websockets-sansio",
+        ws=SocketLine,
+        proxy_headers=False,
         lifespan="off",
         log_config=None,
         access_log=False,

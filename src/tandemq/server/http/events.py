@@ -43,7 +43,7 @@ def routes(face: Face) -> list[BaseRoute]:
         name = request.path_params.get("queue")
         caller = await face.caller(request, Permission.OPEN)
         queue = None if name is None else segment(name)
-        wants = Wants(as_sse, queue, heard_by(face, caller, queue))
+        wants = Wants(as_sse, queue, heard_by(caller, queue))
         return Stream(face, caller, wants, _number(request.headers.get("last-event-id")))
 
     paths = ("/events", "/events/queues/{queue}", "/events/{rest:path}")
@@ -53,7 +53,7 @@ def routes(face: Face) -> list[BaseRoute]:
     return [*found]
 
 
-def heard_by(face: Face, caller: Caller, queue: str | None) -> str | None:
+def heard_by(caller: Caller, queue: str | None) -> str | None:
     """Return for whom it has to be looked at what may be heard; None may hear everything.
 
     Raises:
@@ -61,12 +61,10 @@ def heard_by(face: Face, caller: Caller, queue: str | None) -> str | None:
     """
     if caller.trusted:
         return None
-    user = None if caller.identity is None else caller.identity.user
-    assert user is not None, "who has no user is trusted"
-    needed = Operation.SUBSCRIBE
-    if queue is not None and needed not in face.runtime.engine.users.allowed(user, queue):
-        raise AccessDenied(needed)
-    return user
+    if queue is not None and not caller.call.may(Operation.SUBSCRIBE, queue):
+        raise AccessDenied(Operation.SUBSCRIBE)
+    assert caller.identity is not None, "who has proved nothing is trusted, or was refused"
+    return caller.identity.user
 
 
 def _number(text: str | None) -> int:

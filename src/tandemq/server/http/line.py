@@ -11,6 +11,7 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from tandemq.model.errors import TooManyConnections
 from tandemq.server.http import jsontext
@@ -228,6 +229,19 @@ class Line(HttpToolsProtocol):
             self._refuse(408)
         elif not begun and now - self._heard > SILENT:
             self.transport.close()
+
+
+class SocketLine(WebSocketsSansIOProtocol):
+    """One WebSocket."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.logger = log
+
+    async def send(self, message: Any) -> None:
+        """Send what the application says; a refusal ends the handshake too."""
+        await super().send(message)
+        self.handshake_complete = self.handshake_complete or self.close_sent
 
 
 class Lines:

@@ -110,7 +110,7 @@ class Talk:
         """Raise AccessDenied where the events of ``queue`` may not be heard."""
         self._face, self._socket, self._caller, self._queue = face, socket, caller, queue
         self._feed = face.runtime.feed
-        self._wants = Wants(as_raw, queue, heard_by(face, caller, queue))
+        self._wants = Wants(as_raw, queue, heard_by(caller, queue))
         self._chosen: dict[str, None] = {}  # patterns of names, in the order of their coming
         self._asked: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport = socket.scope["state"]["line"].transport
@@ -206,7 +206,7 @@ class Talk:
     def _whole(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Tell the client of the events of one queue, whole, as on the wire of frames."""
         queue = check.queue_name(fields.get("queue"))
-        heard_by(self._face, self._caller, queue)
+        heard_by(self._caller, queue)
         self._want(self._wants._replace(form=as_raw, queue=queue, patterns=None))
         return {"ok": True}
 
