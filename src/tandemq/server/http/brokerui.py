@@ -31,7 +31,7 @@ from tandemq.model.permission import Operation
 from tandemq.server.census import taken_in_slices
 from tandemq.server.health import figures, health
 from tandemq.server.http.face import Caller, Face, answer
-from tandemq.server.http.routes import segment
+from tandemq.server.http.merge import segment
 from tandemq.server.meter import now_ms
 from tandemq.wires.vibemq import queues, requests
 

@@ -118,7 +118,7 @@ class Express(Guest):
 
     def _admitted(self, plan: Plan) -> bool:
         """Whether whoever asks may do everything; all others take the long way."""
-        accounts = self._runtime.accounts
+        accounts = self.runtime.accounts
         if not accounts.open:
             found = None if plan.token is None else accounts.identify(plan.token)
             if found is None or not accounts.may_everything(found):
@@ -129,7 +129,7 @@ class Express(Guest):
     def _serve(self, plan: Plan, body: bytes) -> None:
         fields: dict[str, Any] = {}
         self._served = plan, fields
-        runtime = self._runtime
+        runtime = self.runtime
         try:
             if self._face.too_many(plan.origin):
                 raise RateLimited
