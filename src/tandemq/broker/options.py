@@ -59,7 +59,7 @@ class QueueOptions:
         return Policy(
             mode=self.mode,
             max_size=self.max_queue_size,
-            ttl=None if ttl is None else _ms(ttl),
+            ttl=None if ttl is None else _exact_ms(ttl),
             dead_letters=self.enable_dead_letter_queue,
             dead_letter_queue=self.dead_letter_queue_name,
             overflow=self.overflow_strategy,
@@ -184,3 +184,9 @@ def _seconds(span: Span) -> float:
 
 def _ms(span: Span) -> int:
     return round(_seconds(span) * 1_000)
+
+
+def _exact_ms(span: Span) -> float:
+    """Return a span in ms with its fraction, where it has one that the wires can tell."""
+    ms = round(_seconds(span) * 1_000, 4)
+    return int(ms) if ms == int(ms) else ms

@@ -330,6 +330,16 @@ async def test_a_refused_subscription_leaves_nothing_behind(wire: Wire) -> None:
             pass
 
 
+async def test_a_subscription_that_is_given_up_halfway_is_taken_back() -> None:
+    async with Script() as script, script.joined() as (broker, visitor):
+        coming = asyncio.create_task(broker.subscribe("q").__aenter__())
+        await visitor.expect("Subscribe")
+        coming.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await coming
+        assert (await visitor.expect("Unsubscribe"))["queue"] == "q"
+
+
 # -- queues ----------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from tandemq.broker.options import ClientOptions, OnConflict, QueueDeclaration, 
 from tandemq.client.broker import declare
 from tandemq.client.broker.answers import names, queue_info
 from tandemq.client.broker.bodies import encoded
-from tandemq.client.broker.handlers import Listener, Wants, wants, work_of
+from tandemq.client.broker.handlers import GRACE, Listener, Wants, wants, work_of
 from tandemq.client.broker.link import Link
 from tandemq.client.broker.message import Message
 from tandemq.client.broker.strings import place
@@ -120,10 +120,12 @@ class Broker:
         finally:
             await self.disconnect()
 
-    async def disconnect(self) -> None:
-        """Let handlers end what they are at, say goodbye, and close. Twice is as good as once."""
-        for listener in self._listeners:
-            await listener.close()
+    async def disconnect(self, *, grace: float = GRACE) -> None:
+        """Let handlers end what they are at within so many s, say goodbye, and close.
+
+        Twice is as good as once.
+        """
+        await asyncio.gather(*(listener.stop(grace) for listener in self._listeners))
         self._listeners.clear()
         await self._way.close()
 
@@ -238,9 +240,10 @@ class Broker:
             if subscription.mode is not None:
                 await self._fit(queue, subscription.mode)
             await self._way.ask(Kind.SUBSCRIBE, queue, headers=subscription.headers)
-        except BaseException:
+        except BaseException as why:
             self._subscriptions.pop(queue, None)
-            if self._way.link is not None and queue.strip():
+            unknown = isinstance(why, (Timeout, asyncio.CancelledError))
+            if unknown and self._way.link is not None:
                 self._way.link.tell(Kind.UNSUBSCRIBE, queue)  # whatever became of it
             raise
         subscription.confirmed = True

@@ -136,10 +136,14 @@ class Listener:
 
     async def close(self, grace: float = GRACE) -> None:
         """Take nothing new, let what is begun end within so many s, and unsubscribe."""
+        await self.stop(grace)
+        await self.subscription.close()
+
+    async def stop(self, grace: float = GRACE) -> None:
+        """The same, but leave it to the end of the connection to return what was not begun."""
         self.subscription.finish()
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=grace)
             for task in late:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.subscription.close()
