@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tandemq.client import errors as errors
     from tandemq.client.broker import Broker as Broker
+    from tandemq.client.broker import SyncBroker as SyncBroker
     from tandemq.client.broker import handles as handles
     from tandemq.client.client import AsyncClient as AsyncClient
     from tandemq.client.context import Context as Context
@@ -35,6 +36,7 @@ _PUBLIC = {
     "RateLimited": "client.outcomes",
     "Retry": "client.outcomes",
     "Skip": "client.outcomes",
+    "SyncBroker": "client.broker",
     "TandemqError": "client.errors",
     "Worker": "client.worker",
     "handles": "client.broker",
@@ -52,6 +54,7 @@ __all__ = [
     "RateLimited",
     "Retry",
     "Skip",
+    "SyncBroker",
     "TandemqError",
     "Worker",
     "errors",

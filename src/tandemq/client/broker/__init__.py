@@ -14,6 +14,7 @@ from tandemq.client.broker.declare import Difference, QueueConflict, Severity
 from tandemq.client.broker.handlers import Listener, handles
 from tandemq.client.broker.message import Message
 from tandemq.client.broker.subscription import Subscription
+from tandemq.client.broker.sync import SyncBroker, SyncMessage, SyncSubscription, SyncUsers
 from tandemq.client.broker.users import Permission, User, Users
 
 __all__ = [
@@ -30,6 +31,10 @@ __all__ = [
     "ReconnectPolicy",
     "Severity",
     "Subscription",
+    "SyncBroker",
+    "SyncMessage",
+    "SyncSubscription",
+    "SyncUsers",
     "User",
     "Users",
     "handles",

@@ -29,31 +29,35 @@ class Source(Protocol):
     def hold(self, change: int) -> None: ...
 
 
-class Message:
-    """One delivery. ``async with message:`` acknowledges it at the end of the block.
+class Known:
+    """What a message says, whoever asks and however."""
 
-    An exception that leaves the block gives it back for another try; against a broker that knows no
-    giving back, its time-out does. What is cancelled says nothing at all: the end of the
-    subscription returns the message uncharged.
+    __slots__ = ()
 
-    Attributes:
-        id: as its publisher named it; two may have the same.
-        queue: where it came from.
-        headers: what its publisher said about it.
-        body: its payload as JSON text; None for none.
-        settled: it was acknowledged or given back.
-    """
+    @property
+    def frame(self) -> Frame:
+        """What the broker sent."""
+        raise NotImplementedError
 
-    __slots__ = ("_held", "_source", "body", "headers", "id", "queue", "settled")
+    @property
+    def id(self) -> str:
+        """What its publisher named it; two may have the same."""
+        return self.frame.id
 
-    def __init__(self, frame: Frame, source: Source) -> None:
-        self.id, self.queue, self.body = frame.id, frame.queue or "", frame.payload
-        self.headers: dict[str, str] = frame.headers or {}
-        self.settled = self._held = False
-        self._source = source
+    @property
+    def queue(self) -> str:
+        """Where it came from."""
+        return self.frame.queue or ""
 
-    def __repr__(self) -> str:
-        return f"<Message {self.id} of {self.queue}>"
+    @property
+    def headers(self) -> dict[str, str]:
+        """What its publisher said about it."""
+        return self.frame.headers or {}
+
+    @property
+    def body(self) -> bytes | None:
+        """Its payload as JSON text; None for none."""
+        return self.frame.payload
 
     @property
     def payload(self) -> Any:
@@ -84,6 +88,32 @@ class Message:
     def correlation_id(self) -> str | None:
         """What its publisher said that it belongs to."""
         return self.headers.get("correlationId")
+
+
+class Message(Known):
+    """One delivery. ``async with message:`` acknowledges it at the end of the block.
+
+    An exception that leaves the block gives it back for another try; against a broker that knows no
+    giving back, its time-out does. What is cancelled says nothing at all: the end of the
+    subscription returns the message uncharged.
+
+    Attributes:
+        settled: it was acknowledged or given back.
+    """
+
+    __slots__ = ("_frame", "_held", "_source", "settled")
+
+    def __init__(self, frame: Frame, source: Source) -> None:
+        self._frame, self._source = frame, source
+        self.settled = self._held = False
+
+    def __repr__(self) -> str:
+        return f"<Message {self.id} of {self.queue}>"
+
+    @property
+    def frame(self) -> Frame:
+        """What the broker sent."""
+        return self._frame
 
     @property
     def lost(self) -> bool:
