@@ -88,7 +88,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return well_formed(value)
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
+        return {well_formed(name): _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return jsontext.unpacked(value) if isinstance(value, bytes) else value
