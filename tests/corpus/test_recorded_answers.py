@@ -23,7 +23,6 @@ ACCEPTED = HERE / "accepted.txt"
 SHARED = Path(os.environ.get("TANDEMQ_SHARED") or HERE.parents[2] / "shared")
 PLAYER = SHARED / "corpus" / "bunqueue" / "replay.py"
 RECORDINGS = PLAYER.parent / "open"
-FACES_TO_COME = {"http", "sse", "ws"}  # steps of a face that a later release serves
 OWN = (
     "{python} -m tandemq serve --compat-env --webhook-allow {sink}"
     " --host 127.0.0.1 --port {{tcp_port}} --http-port {{http_port}}"
@@ -46,14 +45,13 @@ def lines(file: Path) -> list[str]:
 
 
 def playable() -> dict[str, list[str]]:
-    """The names of the scenarios that need no face but the wire, by area."""
+    """The names of the scenarios, by area."""
     found: dict[str, list[str]] = {}
     for file in sorted(RECORDINGS.glob("*.jsonl")):
         for line in file.read_text("utf-8").splitlines():
             scenario = json.loads(line)
-            if not any(FACES_TO_COME & step.keys() for step in scenario["steps"]):
-                area = scenario["area"]
-                found.setdefault(area, []).append(f"{area}/{scenario['name']}")
+            area = scenario["area"]
+            found.setdefault(area, []).append(f"{area}/{scenario['name']}")
     return found
 
 
