@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import msgspec
@@ -133,6 +134,7 @@ class Command:
     large: frozenset[str]  # fields that hold users' data or many members, so they may be large
     last: bool = False  # its answer comes behind what it has delivered to the same peer
     http: tuple[HttpRoute, ...] = ()
+    decided: bool = True  # about HTTP
 
     @property
     def summary(self) -> str:
@@ -151,7 +153,7 @@ def command(
     keeps: bool = True,
     large: Iterable[str] = (),
     last: bool = False,
-    http: str | tuple[str, ...] | None = None,
+    http: str | tuple[str, ...] | EllipsisType | None = ...,
     table: dict[str, Command] | None = None,
 ) -> Callable[[F], F]:
     """Register a function ``(request, call) -> reply``; its first annotation is the request.
@@ -160,18 +162,21 @@ def command(
     which a crash may forget, and for figures, which are needed most when nothing can be stored.
     ``large`` names the fields that may take as much as a frame may hold; all others are small.
     ``http`` are its routes, see ``HttpRoute``; None is for what HTTP has no use for, or serves in
-    a way of its own.
+    a way of its own. A command of the job queue's wire has to decide that.
     """
 
-    texts = (http,) if isinstance(http, str) else http or ()
-    routes = tuple(map(HttpRoute.parse, texts))
+    texts = (http,) if isinstance(http, str) else http
+    routes = tuple(map(HttpRoute.parse, texts)) if isinstance(texts, tuple) else ()
+    decided = http is not ...
 
     def register(run: F) -> F:
         request = next(iter(get_type_hints(run).values()))
         name = request.__struct_config__.tag
         rows = COMMANDS if table is None else table
         assert name not in rows, f"{name} is registered twice"
-        row = Command(name, request, run, permission, keeps, frozenset(large), last, routes)
+        row = Command(
+            name, request, run, permission, keeps, frozenset(large), last, routes, decided
+        )
         rows[name] = BY_REQUEST[request] = row
         return run
 

@@ -20,7 +20,18 @@ from uvicorn.server import ServerState
 from tandemq.commands.table import Permission
 from tandemq.model.errors import TandemqError
 from tandemq.server.guests import Guest
-from tandemq.server.http import boards, brokerui, events, health, metrics, routes, ui, websocket
+from tandemq.server.http import (
+    boards,
+    brokerui,
+    events,
+    health,
+    manual,
+    metrics,
+    openapi,
+    routes,
+    ui,
+    websocket,
+)
 from tandemq.server.http.door import Door
 from tandemq.server.http.face import Face, answer, refusal
 from tandemq.server.http.line import SILENT, Line, Lines, SocketLine
@@ -37,6 +48,8 @@ PARTS: tuple[Callable[[Face], list[BaseRoute]], ...] = (
     websocket.routes,
     boards.routes,
     brokerui.routes,
+    openapi.routes,
+    manual.routes,
     ui.routes,
 )
 BACKLOG = 1024

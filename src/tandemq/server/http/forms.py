@@ -20,13 +20,17 @@ Fields = dict[str, Any]
 PAGE: Final = 100  # queues that a page of the dashboard lists, unless another number is asked for
 PAGE_LIMIT: Final = 500
 # What a job may say for itself; a member of a batch may say everything that PUSHB knows.
-JOB_FIELDS: Final = frozenset(
-    (
-        "queue", "name", "data", "priority", "delay", "maxAttempts", "backoff", "timeout", "jobId",
-        "removeOnComplete", "removeOnFail", "durable", "ttl", "uniqueKey", "groupId", "dependsOn",
-        "tags", "lifo", "repeat", "cost", "maxStalls", "maxInterruptions",
-    )
+JOB_FIELDS: Final = (
+    "queue", "name", "data", "priority", "delay", "maxAttempts", "backoff", "timeout", "jobId",
+    "removeOnComplete", "removeOnFail", "durable", "ttl", "uniqueKey", "groupId", "dependsOn",
+    "tags", "lifo", "repeat", "cost", "maxStalls", "maxInterruptions",
 )  # fmt: skip
+# The fields of those commands that have others here.
+TAKEN: Final = {
+    "PUSH": JOB_FIELDS,
+    "PULL": ("queue", "timeout"),
+    "Dlq": ("queue", "limit", "offset"),
+}
 
 
 def _push(fields: Fields) -> Fields:
@@ -42,7 +46,7 @@ def _push_many(fields: Fields) -> Fields:
 
 
 def _pull(fields: Fields) -> Fields:
-    return {name: fields[name] for name in ("queue", "timeout") if name in fields}
+    return {name: fields[name] for name in TAKEN["PULL"] if name in fields}
 
 
 def _jobs(fields: Fields) -> Fields:

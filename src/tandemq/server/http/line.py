@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from tandemq.server.http.face import Caller, Face
 
-log = logging.getLogger("tandemq.http")
+log = logging.getLogger("tandemq.http.line")
+log.setLevel(logging.ERROR)  # what strangers send is no news
 
 MOST_HEAD: Final = 64 << 10  # bytes of a request before its body
 SLACK: Final = 1 << 20  # bytes that chunks and trailers may take beside a body
