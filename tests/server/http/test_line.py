@@ -1,4 +1,4 @@
-"""One HTTP connection: bad bytes, bounds of size and time, and both ways giving the same answers."""
+"""One HTTP connection: bad bytes, bounds of size and time, and two ways with the same answers."""
 
 from __future__ import annotations
 

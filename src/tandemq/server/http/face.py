@@ -12,7 +12,7 @@ import binascii
 from collections.abc import Callable
 from typing import Any, Final
 
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 
 from tandemq.commands.all import COMMANDS
@@ -210,16 +210,20 @@ async def body_of(request: Request, most: int) -> bytes:
 
     Raises:
         FrameTooLarge: it is longer than ``most`` bytes.
+        ConnectionError: the client has hung up.
     """
     announced = request.headers.get("content-length", "0")
     if announced.isdigit() and int(announced) > most:
         raise e.FrameTooLarge(int(announced), most)
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise e.FrameTooLarge(size, most)
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise e.FrameTooLarge(size, most)
+            parts.append(part)
+    except ClientDisconnect:
+        raise ConnectionError("the client has hung up") from None
     return b"".join(parts)
 
 

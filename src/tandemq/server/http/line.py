@@ -190,6 +190,8 @@ class Line(HttpToolsProtocol):
         if head > MOST_HEAD:
             self._status = 431
             raise ValueError("too much stands before the body")  # the parser passes it on
+        if self.parser.get_http_version() not in ("1.0", "1.1"):
+            raise ValueError("HTTP/0.9 has no headers, and nobody speaks it")
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
