@@ -115,6 +115,7 @@ class Line:
             return error
         delays.reset()
         self.error = None
+        self.link.ready = True
         self._is(State.CONNECTED)
         self._owner.free(self.link)
         reason = await asyncio.shield(self.link.lost)

@@ -50,21 +50,23 @@ class Link(asyncio.Protocol):
     Attributes:
         lost: resolved with the reason when the connection is gone.
         server: what the server said of itself.
+        ready: set when it may take calls of others: it is greeted, and what belongs to it restored.
     """
 
     def __init__(self, target: Target, figures: Figures, free: Callable[[Link], None]) -> None:
-        """``free`` is told whenever there may be room for another call."""
+        """``free`` is told whenever there may be room for another call, once it is ready."""
         self._loop = asyncio.get_running_loop()
         self._target, self._options, self._free = target, target.options, free
         self.figures = figures
         self.lost: asyncio.Future[LinkError] = self._loop.create_future()
         self.server: dict[str, Any] = {}
+        self.ready = False
         self.on_event: Callable[[Event], None] | None = None
         self._transport: asyncio.Transport | None = None
         self._caller = Caller()
         self._calls: dict[str | None, Call] = {}
         self._unwritten: list[Call] = []
-        self._flushing = self._paused = self._greeted = False
+        self._flushing = self._shut = self._greeted = False
         self._numbers = count(1)
         self._deadlines = Deadlines(self._loop, self._calls.values, self._expire)
         self._ping_timer: asyncio.TimerHandle | None = None
@@ -77,7 +79,7 @@ class Link(asyncio.Protocol):
     @property
     def room(self) -> bool:
         """Whether it takes another call now."""
-        return len(self._calls) < self._options.window and not self._paused
+        return len(self._calls) < self._options.window and not self._shut
 
     @property
     def in_flight(self) -> int:
@@ -112,9 +114,11 @@ class Link(asyncio.Protocol):
 
     def _flush(self) -> None:
         self._flushing = False
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return  # what was not written yet never will be
         calls, self._unwritten = self._unwritten, []
-        if self._transport is not None and calls:
-            self._transport.write(b"".join([call.frame for call in calls]))
+        transport.write(b"".join([call.frame for call in calls]))
 
     def _expire(self, due: list[Call]) -> None:
         for call in due:
@@ -130,6 +134,10 @@ class Link(asyncio.Protocol):
         elif calls and self._silent_calls >= calls:
             self.end(ConnectionLost(f"{self._target} answered none of {calls} calls"))
         else:
+            self._offer()
+
+    def _offer(self) -> None:
+        if self.ready:
             self._free(self)
 
     # -- greeting and signs of life ------------------------------------------------------------
@@ -224,7 +232,7 @@ class Link(asyncio.Protocol):
                 answer.set_exception(refusal(call.command, str(fields.get("error"))))
         figures.answers += len(answers)
         self._silent_pings = self._silent_calls = 0
-        self._free(self)
+        self._offer()
 
     def _unasked(self, fields: dict[str, Any]) -> None:
         """Hear an event, a complaint, or an answer that came after its time."""
@@ -240,15 +248,17 @@ class Link(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Take no more calls: the peer does not read."""
-        self._paused = True
+        self._shut = True
 
     def resume_writing(self) -> None:
         """Take calls again."""
-        self._paused = False
-        self._free(self)
+        if self._reason is None:
+            self._shut = False
+            self._offer()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Tell every call what is known of it: written, or not."""
+        self._shut = True
         self._deadlines.stop()
         if self._ping_timer is not None:
             self._ping_timer.cancel()
@@ -267,15 +277,15 @@ class Link(asyncio.Protocol):
     def end(self, reason: LinkError) -> None:
         """Tear the connection down, without waiting for a peer that may be gone."""
         if self._reason is None and not self.lost.done():
-            self._reason = reason
+            self._reason, self._shut = reason, True
             if self._transport is not None:
                 self._transport.abort()
 
     def close(self) -> None:
         """End the connection once everything is written."""
         if self._reason is None and not self.lost.done():
-            self._reason = Ended("this client was closed")
             self._flush()
+            self._reason, self._shut = Ended("this client was closed"), True
             if self._transport is not None:
                 self._transport.close()
 

@@ -200,10 +200,14 @@ class Pool:
 
     def _expire(self, due: list[Call]) -> None:
         for call in due:
-            reason = self._trouble() or "all links are busy"
+            reason = self._trouble() or self._busy()
             text = f"{call.command} was not sent within {call.patience:g} s: {reason}"
             call.fail(NotSent(text))
         self._waiting = deque(call for call in self._waiting if not call.answer.done())
+
+    def _busy(self) -> str:
+        connected = any(line.link is not None for line in self._lines)
+        return "all links are busy" if connected else f"{self.target} is not connected yet"
 
     def _trouble(self) -> TandemqError | None:
         return next((line.error for line in self._lines if line.error is not None), None)
