@@ -13,7 +13,7 @@ Clients of this process reach it through pipes, so everything that works with a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, TypeVar
@@ -29,6 +29,7 @@ from tandemq.server.app import opened, running, settled
 from tandemq.server.connections import Connection
 from tandemq.server.runtime import Runtime
 
+T = TypeVar("T")
 L = TypeVar("L", bound=asyncio.Protocol)
 
 MEMORY = "memory"
@@ -117,6 +118,17 @@ class Local:
         if self._portal is not None:
             self._portal.call(self.stop())
             self._portal.close()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something in the thread of the engine, and wait; also where a loop runs.
+
+        Raises:
+            Misused: it was not opened with ``with``, so it has no thread of its own.
+        """
+        if self._portal is None:
+            work.close()
+            raise Misused("only what was opened with a plain `with` has a thread of its own")
+        return asyncio.run_coroutine_threadsafe(work, self._portal.loop).result()
 
     # -- connections ---------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from tandemq.client.context import Context
@@ -70,14 +71,18 @@ class Needs:
         return {*self.contexts, *self.values}
 
 
-def needs_of(function: Callable[..., Any]) -> Needs:
+@lru_cache(maxsize=1024)
+def needs_of(function: Callable[..., Any], *above: Provider) -> Needs:
     """Return what a function needs, by the annotations and defaults of its parameters.
 
     Raises:
-        TypeError: an annotation cannot be resolved.
+        TypeError: an annotation, its own or that of a provider below it, cannot be resolved, or a
+            provider needs itself; ``above`` are those that need it.
     """
     if function is Context:
         return Needs()
+    if function in above:
+        raise TypeError(f"{getattr(function, '__qualname__', function)} depends on itself")
     hints = hints_of(function)
     contexts, values = [], {}
     for name, parameter in signature_of(function).parameters.items():
@@ -85,6 +90,7 @@ def needs_of(function: Callable[..., Any]) -> Needs:
         if _is_context(hints.get(name)) or (dependency and dependency.provider is Context):
             contexts.append(name)
         elif dependency is not None:
+            needs_of(dependency.provider, *above, function)
             values[name] = dependency
     return Needs(tuple(contexts), values)
 
@@ -171,11 +177,11 @@ class Scope:
         return await value if inspect.isawaitable(value) else value
 
 
-def at_once(work: Coroutine[Any, Any, T], what: str) -> T:
-    """Run something that should not have to wait, outside any loop.
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Run something that does not have to wait, outside any loop.
 
     Raises:
-        Misused: it has to wait.
+        Misused: it has to wait all the same.
     """
     try:
         work.send(None)
@@ -183,7 +189,18 @@ def at_once(work: Coroutine[Any, Any, T], what: str) -> T:
         value: T = end.value
         return value
     work.close()
-    raise Misused(f"{what} has an asynchronous dependency: give that argument yourself")
+    raise Misused("a dependency has to wait for something: give that argument yourself")
+
+
+def awaits(needs: Needs, overrides: Overrides) -> bool:
+    """Whether what a function needs is made asynchronously, or what that needs, and so on."""
+    for dependency in needs.values.values():
+        provider = overrides.get(dependency.provider, dependency.provider)
+        if inspect.isasyncgenfunction(provider) or inspect.iscoroutinefunction(provider):
+            return True
+        if awaits(needs_of(provider), overrides):
+            return True
+    return False
 
 
 def _dependency(hint: Any, default: Any) -> Dependency | None:

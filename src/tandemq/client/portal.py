@@ -35,7 +35,7 @@ class Portal:
             Misused: this thread runs an event loop, which must not be blocked.
             Closed: the portal was closed.
         """
-        if _in_a_loop():
+        if in_a_loop():
             work.close()
             raise Misused("a sync client would block this event loop: use AsyncClient here")
         if self.loop.is_closed():
@@ -64,7 +64,8 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def _in_a_loop() -> bool:
+def in_a_loop() -> bool:
+    """Whether an event loop runs in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

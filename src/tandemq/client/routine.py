@@ -89,8 +89,10 @@ class Routine:
             Others: what the function raises.
         """
         args, kwargs = self.arguments(job, context)
-        if self.needs and scope is not None:
+        if self.needs.values and scope is not None:
             kwargs.update(await scope.fill(self.needs, context))
+        else:
+            kwargs.update(dict.fromkeys(self.needs.contexts, context))
         if self.is_async:
             return await self.function(*args, **kwargs)
         return await call(lambda: self.function(*args, **kwargs))

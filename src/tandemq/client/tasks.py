@@ -13,8 +13,8 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, cast
 
 from tandemq.client.context import alone
-from tandemq.client.depends import Needs, Scope, at_once
-from tandemq.client.errors import BadOption
+from tandemq.client.depends import Needs, Scope, at_once, awaits
+from tandemq.client.errors import BadOption, Misused
 from tandemq.client.job import Job
 from tandemq.client.job_options import JobOptions, wire
 from tandemq.client.outcomes import Retry
@@ -70,14 +70,19 @@ class Task(Generic[P, R]):
             return self.function(*args, **kwargs)
         if self.routine.is_async:
             return cast(R, self._call(needs, args, kwargs))
-        scope = Scope(self.queue.repertoire.overrides)
-        filled = at_once(scope.fill(needs, alone(self.name)), self.name)
+        overrides = self.queue.repertoire.overrides
+        if awaits(needs, overrides):
+            raise Misused(
+                f"{self.name} has an asynchronous dependency: give that argument yourself"
+            )
+        scope = Scope(overrides)
+        filled = at_once(scope.fill(needs, alone(self.name)))
         try:
             result = self.function(*args, **{**kwargs, **filled})
         except BaseException as error:
-            at_once(scope.close(error), self.name)
+            at_once(scope.close(error))
             raise
-        at_once(scope.close(), self.name)
+        at_once(scope.close())
         return result
 
     async def _call(self, needs: Needs, args: Any, kwargs: Any) -> Any:

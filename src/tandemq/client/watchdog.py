@@ -51,7 +51,7 @@ class Watchdog:
         self._timer = self._loop.call_later(self._tick, self._alive)
 
     def _watch(self) -> None:
-        warned = renewed = self._beat
+        warned, renewed = 0.0, self._beat
         while not self._end.wait(self._tick):
             beat, now = self._beat, time.monotonic()
             if now - beat < self._threshold:

@@ -8,10 +8,18 @@ from tandemq.engine.counters import Counters
 from tandemq.server.monitor import Durations
 from tandemq.server.rates import Rates
 
+_ahead = 0  # ms; only tests move the clock
+
 
 def now_ms() -> int:
     """Return the moment, in ms since the epoch."""
-    return time.time_ns() // 1_000_000
+    return time.time_ns() // 1_000_000 + _ahead
+
+
+def move(ms: int) -> None:
+    """Let so much time have gone by, for every server of this process; for tests."""
+    global _ahead
+    _ahead += ms
 
 
 class Watch:
@@ -32,7 +40,7 @@ class Watch:
 
 
 def _monotonic() -> int:
-    return time.monotonic_ns() // 1_000_000
+    return time.monotonic_ns() // 1_000_000 + _ahead
 
 
 class Meter:
