@@ -330,6 +330,16 @@ async def test_a_refused_subscription_leaves_nothing_behind(wire: Wire) -> None:
             pass
 
 
+@BOTH
+async def test_a_subscription_survives_the_deletion_of_its_queue(wire: Wire) -> None:
+    async with place(wire) as (_, broker), broker.subscribe("q") as messages:
+        await broker.delete_queue("q")
+        await broker.create_queue("q")
+        await broker.publish("q", "anew")
+        async with await anext(messages) as message:
+            assert message.payload == "anew"
+
+
 async def test_a_subscription_that_is_given_up_halfway_is_taken_back() -> None:
     async with Script() as script, script.joined() as (broker, visitor):
         coming = asyncio.create_task(broker.subscribe("q").__aenter__())
