@@ -70,6 +70,14 @@ def test_people_get_one_line_for_each() -> None:
     assert len(lines) == 3
 
 
+def test_the_page_has_a_line_for_each() -> None:
+    lines = CliRunner().invoke(commands, ["--markdown"]).output.splitlines()
+    assert lines[-2:] == [
+        "| ADD | publish |  | Add something. |",
+        "| Zip | control |  | Close something. |",
+    ]
+
+
 def test_the_place_is_short_from_the_folder_it_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parent)
     assert {row["file"] for row in listed()} == {"test_commands.py"}

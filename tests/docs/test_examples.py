@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.docs.page import Reader, blocks, data_file
 from tests.support.server import Server, clean_environment
+
+from tandemq.cli.commands import page as page_of_commands
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("docs", "docs/how-to", "docs/migrate", "docs/explain")
@@ -45,10 +48,13 @@ def test_the_examples_of_a_page_work(
         reader.close()
 
 
+def test_the_page_of_commands_is_that_of_the_table() -> None:
+    said = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    assert said == page_of_commands(), "run: tandemq commands --markdown > docs/commands.md"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_to_pages_that_exist(page: Path) -> None:
-    import re
-
     targets = re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
     broken = [t for t in targets if not os.path.exists(page.parent / t)]
     assert not broken
