@@ -137,7 +137,7 @@ class Reader:
 def commands(text: str) -> list[tuple[str, list[str]]]:
     """The commands of a console block, each with the output that is shown."""
     found: list[tuple[str, list[str]]] = []
-    for line in text.splitlines():
+    for line in text.replace("\\\n", " ").splitlines():
         if line.startswith("$ "):
             found.append((line[2:], []))
         elif line.startswith("> ") and found and not found[-1][1]:

@@ -162,7 +162,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def cell(key: str, value: Any, widest: int | None = WIDEST) -> str:
     """Return a value as people read it, on one line."""
-    if value is None or value == "":
+    if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
