@@ -50,9 +50,9 @@ def commands(markdown: bool) -> Shown:
 PAGE = """# Commands
 
 Made of the command table by `tandemq commands --markdown`. Each command can be asked for on the
-job wire ([protocol](protocol/bunqueue.md)) and, where a route is named, over HTTP. What a permission
-takes is told [with the users](explain/users.md): `anybody` needs no proof of who asks, `open` no
-more than that.
+job wire ([protocol](protocol/bunqueue.md)) and, where a route is named, over HTTP. What a
+permission takes is told [with the users](explain/users.md): `anybody` needs no proof of who asks,
+`open` no more than that.
 
 | Command | Permission | HTTP | What it does |
 |---|---|---|---|
