@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 FAST := --ignore=tests/interop --ignore=tests/crash --ignore=tests/corpus -m "not slow"
 
 .DEFAULT_GOAL := check
-.PHONY: check lint format fast test interop crash soak bench corpus histories coverage wheel clean
+.PHONY: check lint format fast test interop crash chaos soak bench corpus histories coverage wheel clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'
@@ -43,6 +43,10 @@ interop: $(STAMP)
 ## crash: kill -9 under load, 5 times
 crash: $(STAMP)
 	$(BIN)/python -m pytest tests/crash
+
+## chaos: three minutes of a network that fails in every way, for callers and for workers
+chaos: $(STAMP)
+	TANDEMQ_SOAK=1 $(BIN)/python -m pytest --timeout=1200 tests/chaos
 
 ## soak: everything with its long figures: 20 kills, 10,000 jobs, many histories
 soak: $(STAMP)

@@ -24,7 +24,7 @@ OWN = (
     "{python} -m tandemq serve --host 127.0.0.1 --port {port} --http-port {http_port} --data {data}"
 )
 START_SECONDS = 30.0
-STEERS_THE_TESTS = ("TEST_", "SOAK", "SHARED", "INTEROP_", "KILLS", "HISTORIES")
+STEERS_THE_TESTS = ("TEST_", "SOAK", "SHARED", "INTEROP_", "KILLS", "HISTORIES", "CHAOS_")
 
 
 def template() -> str:
