@@ -1,4 +1,10 @@
-"""What holds for every HTTP request, whatever answers it: preflights, origins of pages, rates."""
+"""What holds for every HTTP request, whatever answers it: pages of other origins, rates.
+
+A page of any site can make its reader's browser send requests to a server that only this machine
+reaches. It could not read the answers, but a request that pushes or takes a job has done its harm
+by then. So what a page sends is refused unless it is the server's own or of an origin that is
+allowed; programs send no such headers, and are not concerned.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +12,13 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tandemq.model.errors import RateLimited
+from tandemq.model.errors import NotAuthorized, RateLimited, TandemqError
 from tandemq.server.http.face import Face, refusal
 
-PROBES = ("/health", "/healthz", "/live", "/ready", "/health/", "/gc", "/heapstats")
+PROBES = frozenset(("/health", "/healthz", "/live", "/ready", "/health/", "/gc", "/heapstats"))
+PAGES = ("/ui", "/docs")  # may be linked to
 METHODS = b"GET, POST, PUT, DELETE, OPTIONS"
+FOREIGN = "Pages of this origin may not do that: allow it with --cors-origin"
 
 
 class Door:
@@ -22,29 +30,56 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request. Its path stays as it was sent, so that %2F separates nothing."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
         scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
-        if scope["type"] == "http":
-            allowed = self._allowed(scope)
-            headers = list(self._face.headers)
-            if allowed is not None:
-                headers.append((b"access-control-allow-origin", allowed))
-            if scope["method"] == "OPTIONS":
-                await _preflight(send, headers)
-                return
-            send = _with(headers, send)
-            if scope["path"] not in PROBES and self._face.too_many(self._face.origins.of(scope)):
-                await refusal(RateLimited())(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        told = {name: value for name, value in scope["headers"] if name in TELLING}
+        allowed = self._allowed(told.get(b"origin"))
+        foreign = allowed is None and _is_foreign(scope["path"], told)
+        if scope["type"] == "websocket":
+            if foreign:
+                await send({"type": "websocket.close", "code": 1008})
+            else:
+                await self._app(scope, receive, send)
+            return
+        headers = list(self._face.headers)
+        if allowed is not None:
+            headers.append((b"access-control-allow-origin", allowed))
+        if scope["method"] == "OPTIONS":
+            await _preflight(send, headers)
+            return
+        send = _with(headers, send)
+        if (error := self._refused(scope, foreign=foreign)) is not None:
+            await refusal(error)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
-    def _allowed(self, scope: Scope) -> bytes | None:
+    def _refused(self, scope: Scope, *, foreign: bool) -> TandemqError | None:
+        if foreign:
+            return NotAuthorized(FOREIGN)
+        counts = scope["path"] not in PROBES
+        if counts and self._face.too_many(self._face.origins.of(scope)):
+            return RateLimited()
+        return None
+
+    def _allowed(self, origin: bytes | None) -> bytes | None:
         """Return which origin may read the answer, None for no other than its own."""
         if "*" in self._origins:
             return b"*"
-        for name, value in scope["headers"]:
-            if name == b"origin":
-                return value if value.decode("latin-1") in self._origins else None
-        return None
+        known = origin is not None and origin.decode("latin-1") in self._origins
+        return origin if known else None
+
+
+TELLING = frozenset((b"origin", b"host", b"sec-fetch-site"))
+
+
+def _is_foreign(path: str, told: dict[bytes, bytes]) -> bool:
+    """Whether a page of another site has sent this."""
+    origin = told.get(b"origin")
+    if origin is not None:
+        return origin.partition(b"://")[2] != told.get(b"host")
+    return told.get(b"sec-fetch-site") == b"cross-site" and not path.startswith(PAGES)
 
 
 async def _preflight(send: Send, headers: list[tuple[bytes, bytes]]) -> None:

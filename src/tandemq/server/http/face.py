@@ -60,6 +60,7 @@ class Face:
         self.runtime = runtime
         self.settings = runtime.settings
         self.origins = Origins(runtime.settings)
+        self._limited = runtime.settings.requests_per_minute > 0
         self.headers = [(b"x-content-type-options", b"nosniff")]
         if runtime.settings.cors_allowed:
             self.headers.append((b"vary", b"Origin"))
@@ -161,7 +162,7 @@ class Face:
 
     def too_many(self, origin: str) -> bool:
         """Count a request of an address; whether it is one too many."""
-        return not self.origins.admit(origin, now_ms())
+        return self._limited and not self.origins.admit(origin, now_ms())
 
 
 # -- answers -------------------------------------------------------------------------------------
@@ -181,7 +182,10 @@ def answer(value: Any, status: int = 200) -> Response:
 
 def refusal(error: BaseException, status: int = REFUSED) -> Response:
     """Return the answer that tells of an error; ``status`` is that of the route for most."""
-    return answer({"ok": False, "error": in_http(error)}, status_of(error, status))
+    told = answer({"ok": False, "error": in_http(error)}, status_of(error, status))
+    if told.status_code == 401:
+        told.headers["www-authenticate"] = "Bearer"
+    return told
 
 
 def in_http(error: BaseException) -> str:

@@ -18,12 +18,14 @@ from tandemq.model.body import wide_integers
 from tandemq.model.errors import BadRequest, Malformed
 
 INVALID: Final = "Invalid JSON body"
+EXACT: Final = 2**53  # up to here a double holds every whole number
 AS_TEXT: Final = "is more than a number of JSON holds everywhere (2^53): send it as text"
 
 _decode = msgspec.json.decode
 _encode = msgspec.json.encode
 _pack = msgspec.msgpack.encode
 _put_double = Struct(">Bd").pack_into
+_natural, _signed = Struct(">Q").unpack_from, Struct(">q").unpack_from
 _unpack = msgspec.msgpack.Decoder(ext_hook=lambda code, data: _extension(code, data)).decode
 
 
@@ -58,10 +60,10 @@ def packed(value: Any) -> bytes:
         return frame
     narrowed = bytearray(frame)
     for at in wide_integers(frame):
-        whole = int.from_bytes(frame[at + 1 : at + 9], "big", signed=frame[at] == 0xD3)
-        if (double := float(whole)) != whole:
+        (whole,) = (_natural if frame[at] == 0xCF else _signed)(frame, at + 1)
+        if not -EXACT <= whole <= EXACT and float(whole) != whole:
             raise BadRequest(f"{whole} {AS_TEXT}")
-        _put_double(narrowed, at, 0xCB, double)
+        _put_double(narrowed, at, 0xCB, whole)
     return bytes(narrowed)
 
 
@@ -78,7 +80,7 @@ def unpacked(packed: bytes | memoryview) -> Any:
 def _plain(value: Any) -> Any:
     kind = type(value)
     if kind is float:
-        return int(value) if value.is_integer() and abs(value) <= 2**53 else value
+        return int(value) if value.is_integer() and abs(value) <= EXACT else value
     if kind is dict:
         return {_name(key): _plain(item) for key, item in value.items() if item is not UNSET}
     if kind is list:
