@@ -13,6 +13,7 @@ pytestmark = pytest.mark.skipif(not is_own(), reason="about the pages of this se
 
 WORKERS = 5_000
 KEPT = 1_000  # completed jobs, the fewest that a server can be told to keep
+FAILED, LARGE = 200, 256 << 10  # jobs, and bytes of the data of each
 
 
 def test_an_overview_of_five_thousand_workers_and_jobs_is_short_and_quick(
@@ -65,3 +66,23 @@ def listed(server: Server) -> list[str]:
         found += [job["id"] for job in page]
     web.close()
     return found
+
+
+def test_a_list_of_large_failed_jobs_does_not_carry_their_data(
+    new_server: Callable[..., Server],
+) -> None:
+    with new_server() as server, server.connect() as wire:
+        large = {"text": "x" * LARGE}
+        for _ in range(FAILED // 50):
+            wire.do("PUSHB", queue="q", jobs=[{"data": large}] * 50)
+        while held := wire.do("PULLB", queue="q", count=50)["jobs"]:
+            for job in held:
+                wire.do("FAIL", id=job["id"], error="no", unrecoverable=True)
+        web = Web(server.http_port)
+        status, told = web.get(f"/jobs/search?queue=q&state=failed&limit={FAILED}")
+        assert (status, len(told["jobs"])) == (200, FAILED)
+        assert int(web.headers["content-length"]) < 200_000
+        first = told["jobs"][0]
+        assert first["dataBytes"] > LARGE
+        assert web.get(f"/jobs/{first['id']}")[1]["job"]["data"] == large
+        web.close()
