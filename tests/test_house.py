@@ -23,7 +23,7 @@ LINES_OF_THE_MEDIAN = 8
 # Folders of tests that follow a promise instead of a module.
 ACROSS = {
     "broker", "chaos", "contract", "corpus", "crash", "docs", "histories", "hostile", "interop",
-    "pains", "soak", "support",
+    "pains", "soak", "support", "ui",
 }  # fmt: skip
 # The floors whose modules each have a test module of their own.
 MIRRORED = ("model", "engine", "wires")

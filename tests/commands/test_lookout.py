@@ -1,4 +1,4 @@
-"""WhoAmI, FindQueues and ListSubscribers."""
+"""WhoAmI, Pulse, FindQueues and ListSubscribers."""
 
 from __future__ import annotations
 
@@ -85,16 +85,27 @@ def test_the_fullest_come_first_if_asked(desk: Desk) -> None:
     assert "sort must be" in desk.refused("FindQueues", sort=[])
 
 
-def test_sums_go_over_everything_that_was_found(desk: Desk) -> None:
+def test_the_pulse_counts_jobs_and_tells_rates(desk: Desk) -> None:
     desk.push("a")
-    desk.push("b")
+    desk.push("b", delay=1_000)
     desk.active("c")
-    told = desk.do("FindQueues", totals=True, limit=1)
-    assert told["totals"] == {
-        "waiting": 2, "active": 1, "delayed": 0, "completed": 0, "failed": 0,
+    told = desk.do("Pulse")
+    assert told["counts"] == {
+        "waiting": 1, "active": 1, "delayed": 1, "completed": 0, "failed": 0,
         "waiting-children": 0,
     }  # fmt: skip
-    assert desk.do("FindQueues", totals="true", text="none")["totals"]["waiting"] == 0
+    assert (told["queues"], told["schedules"], told["connections"]) == (3, 0, 7)
+    assert told["rates"]["pushPerSec"] == 1.5
+
+
+def test_a_user_feels_the_pulse_of_queues_that_may_be_listed(desk: Desk) -> None:
+    assert desk.do("Pulse")["counts"]["waiting"] == 0
+    desk.push("mine")
+    desk.push("theirs")
+    as_user(desk, {"mine": (Operation.LIST_QUEUES,)})
+    told = desk.do("Pulse")
+    assert (told["queues"], told["counts"]["waiting"]) == (1, 1)
+    assert "rates" not in told
 
 
 def test_a_user_finds_queues_that_may_be_listed(desk: Desk) -> None:

@@ -42,13 +42,13 @@ RULING = {
         "GetFailedChildrenValues", "GetGroupActiveCount", "GetGroupConcurrency",
         "GetGroupJobsCount", "GetGroupRateLimit", "GetGroupRateLimitTtl", "GetGroupWeight",
         "GetGroupsJobsCount", "GetIgnoredChildrenFailures", "GetJob", "GetJobByCustomId",
-        "GetJobCounts", "GetJobs", "GetLogs", "GetProgress", "GetQueueLimits", "GetQueuePolicy",
-        "GetResult",
+        "GetJobCounts", "GetJobs", "GetLogs", "GetProgress", "GetQueueLimits", "GetResult",
         "GetStallConfig", "GetState", "IsGroupPaused", "IsPaused", "Metrics", "QueueInfo",
         "Search", "WaitJob",
     },
     Permission.LIST: {
         "ListQueues", "CronList", "DashboardQueues", "FindQueues", "ListSubscribers",
+        "Pulse",
     },
     Permission.CONTROL: {
         "Cancel", "ChangeDelay", "ChangePriority", "Clean", "ClearConcurrency", "ClearLogs",
@@ -58,8 +58,7 @@ RULING = {
         "RemoveDlqJob", "RemoveGroupConcurrency", "RemoveGroupRateLimit",
         "RemoveJobDeduplicationKey", "RemoveUnprocessedChildren", "Resume", "ResumeGroup",
         "RetryCompleted", "RetryDlq", "SetConcurrency", "SetDlqConfig", "SetGroupConcurrency",
-        "SetGroupRateLimit", "SetGroupWeight", "SetQueuePolicy",
-        "SetStallConfig", "TrimEvents", "Update",
+        "SetGroupRateLimit", "SetGroupWeight", "SetStallConfig", "TrimEvents", "Update",
     },
     Permission.DELETE: {"Obliterate", "DeleteQueue"},
     Permission.SUPERUSER: {
@@ -122,7 +121,7 @@ def test_other_shapes_of_a_request_concern_the_same_queues() -> None:
 
 FIGURES = {
     "StorageStatus", "Stats", "Metrics", "Prometheus", "WorkerStats", "ListWorkers", "ListQueues",
-    "FindQueues", "ListSubscribers", "WhoAmI",
+    "FindQueues", "ListSubscribers", "Pulse", "WhoAmI",
     "DashboardOverview", "DashboardQueues",
 }  # fmt: skip
 

@@ -213,12 +213,12 @@ COMMANDS: dict[str, Fields] = {
     "DashboardQueues": lambda q, x: {"offset": 0, "limit": 5},
     "DashboardQueue": lambda q, x: {"queue": q, "includeJobs": True, "jobsLimit": 5},
     "WhoAmI": lambda q, x: {"queue": q},
+    "Pulse": lambda q, x: {},
     "FindQueues": lambda q, x: {
         "text": "q",
         "sort": "waiting",
         "offset": 0,
         "limit": 5,
-        "totals": True,
     },
     "ListSubscribers": lambda q, x: {"queue": q, "offset": 0, "limit": 5},
     "Search": lambda q, x: {
@@ -335,8 +335,6 @@ COMMANDS: dict[str, Fields] = {
     "RemoveWebhook": lambda q, x: {"webhookId": "w"},
     "ListWebhooks": lambda q, x: {},
     "SetWebhookEnabled": lambda q, x: {"id": "w", "enabled": True},
-    "GetQueuePolicy": lambda q, x: {"queue": q + "-policy"},
-    "SetQueuePolicy": lambda q, x: {"queue": q + "-policy", "policy": {"maxSize": 5}},
     "CreateUser": lambda q, x: {"name": q, "password": "p", "superuser": True},
     "DeleteUser": lambda q, x: {"name": q},
     "SetPassword": lambda q, x: {"name": q, "password": "p"},

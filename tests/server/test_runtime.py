@@ -246,7 +246,7 @@ async def test_the_storage_status_tells() -> None:
 
 FIGURES = [
     "StorageStatus", "Stats", "Metrics", "Prometheus", "WorkerStats", "ListWorkers", "ListQueues",
-    "FindQueues", "ListSubscribers", "WhoAmI",
+    "FindQueues", "ListSubscribers", "Pulse", "WhoAmI",
     "DashboardOverview", "DashboardQueues", "Ping", "Hello",
 ]  # fmt: skip
 

@@ -25,7 +25,6 @@ from tandemq.commands import (  # noqa: F401
     metrics,
     observe,
     plain,
-    policies,
     progress,
     pull,
     push,

@@ -1,4 +1,4 @@
-"""WhoAmI, FindQueues and ListSubscribers: what a page about the server asks besides."""
+"""WhoAmI, Pulse, FindQueues and ListSubscribers: what a page about the server asks besides."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import Call
-from tandemq.commands.states import states_of
+from tandemq.commands.states import STATES, states_of
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine.consumers import Subscription
 from tandemq.engine.queue import Queue
@@ -32,6 +32,10 @@ class WhoAmI(Request, tag="WhoAmI"):
     queue: Any = None
 
 
+class Pulse(Request, tag="Pulse"):
+    """Ask how the server is doing, every other second."""
+
+
 class FindQueues(Request, tag="FindQueues"):
     """Ask for queues by name or by what is in them."""
 
@@ -39,7 +43,6 @@ class FindQueues(Request, tag="FindQueues"):
     sort: Any = None  # "name", or a state of which the queue with most comes first
     offset: Any = None
     limit: Any = None
-    totals: Any = None  # with the sums over all that were found
 
 
 class ListSubscribers(Request, tag="ListSubscribers"):
@@ -74,6 +77,36 @@ def who_am_i(req: WhoAmI, call: Call) -> dict[str, Any]:
     }
 
 
+@command(Permission.LIST, keeps=False, http="GET /pulse")
+def pulse(req: Pulse, call: Call) -> dict[str, Any]:
+    """Return in few bytes how many jobs are where; to superusers rates and more of the server.
+
+    Counted are the queues that the caller may list.
+    """
+    engine, host = call.engine, call.host
+    queues = [q for q in engine.queues.values() if call.may(Operation.LIST_QUEUES, q.name)]
+    sums = [sum(column) for column in zip(*(q.counts for q in queues), strict=True)]
+    counts = {name: sums[state] if sums else 0 for name, state in STATES.items()}
+    told: dict[str, Any] = {
+        "queues": len(queues),
+        "counts": counts,
+        "schedules": sum(
+            call.may(Operation.LIST_QUEUES, s.queue) for s in engine.schedules.values()
+        ),
+        "timestamp": float(call.now),
+    }
+    if call.caller.trusted:
+        told |= {
+            "rates": host.monitor.rates(),
+            "workers": len(engine.workers.listed(call.now)),
+            "connections": host.monitor.connections(),
+            "memoryBytes": float(host.monitor.memory()["rss"]),
+            "storage": host.storage(),
+            "uptime": host.stats()["uptime"],
+        }
+    return told
+
+
 @command(Permission.LIST, keeps=False, http="GET /queues/find")
 def find_queues(req: FindQueues, call: Call) -> dict[str, Any]:
     """Return a page of the queues that the caller may list, and how many there are in all."""
@@ -84,19 +117,8 @@ def find_queues(req: FindQueues, call: Call) -> dict[str, Any]:
         if not q.blank and text in q.name.lower() and call.may(Operation.LIST_QUEUES, q.name)
     ]
     offset, limit = _part(req.offset, req.limit)
-    answer: dict[str, Any] = {"queues": [_line(q) for q in _sorted(found, req.sort, offset, limit)]}
-    if req.totals in (True, "true"):
-        rows = [q.counts for q in found]
-        sums = [sum(column) for column in zip(*rows, strict=True)] or [0] * len(State)
-        answer["totals"] = {
-            "waiting": sums[State.READY],
-            "active": sums[State.LEASED],
-            "delayed": sums[State.DELAYED],
-            "completed": sums[State.DONE],
-            "failed": sums[State.DEAD],
-            "waiting-children": sums[State.PARKED],
-        }
-    return {**answer, "total": len(found), "offset": offset, "limit": limit}
+    shown = [_line(q) for q in _sorted(found, req.sort, offset, limit)]
+    return {"queues": shown, "total": len(found), "offset": offset, "limit": limit}
 
 
 @command(Permission.LIST, keeps=False, http="GET /subscribers")

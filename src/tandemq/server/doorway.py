@@ -26,17 +26,13 @@ SURPLUS = 1.0  # s for those of somebody who is one too many
 class Doorway:
     """Where a connection stands until it is known what it speaks."""
 
-    __slots__ = ("_connection", "_first", "_timer", "inside", "surplus")
+    __slots__ = ("_connection", "_first", "_timer", "surplus")
 
-    def __init__(
-        self, connection: Connection, *, inside: bool = False, surplus: bool = False
-    ) -> None:
-        """``inside`` of TLS, ``surplus``: there is no place for it."""
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.inside = inside
         self._first = b""
         self._timer: TimerHandle | None = None
-        self.surplus = surplus
+        self.surplus = False  # there is no place for it
 
     def wait(self, seconds: float) -> None:
         """Give the peer so much time from now on."""
@@ -59,9 +55,6 @@ class Doorway:
             return b""
         self.close()
         connection, first = self._connection, self._first
-        if wire is Wire.TLS and connection.tls is not None:
-            connection.secure(first)
-            return b""
         connection.door = None
         if not self._let_in(wire):
             connection.transport.close()
