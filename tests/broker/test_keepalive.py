@@ -85,9 +85,11 @@ async def test_who_does_not_read_is_passed_over_and_cut_in_the_end(wire: Wire) -
         others = await b.delivered()
         await r.pass_time(29)
         assert a.alive
+        assert r.counters.errors == 0
         await b.silence()
         await r.pass_time(2)
         assert a.transport.aborted
+        assert r.counters.errors == 1
         assert sorted(others + await b.delivered()) == ids  # nothing that it held is lost
 
 

@@ -193,6 +193,8 @@ class Connection(asyncio.Protocol):
         unread = transport.get_write_buffer_size()  # what is to be written is nobody's fault yet
         if unread > self.runtime.settings.max_unread_bytes:
             log.warning("closing a connection that leaves %d bytes unread", unread)
+            if self._broker is not None:
+                self._broker.fails()
             transport.abort()
             return
         data = out[0] if len(out) == 1 else b"".join(out)

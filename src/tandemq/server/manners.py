@@ -75,4 +75,9 @@ class Manners:
 
     def _cut(self) -> None:
         log.warning("closing a subscriber that does not read")
+        self.fails()
         self._connection.transport.abort()
+
+    def fails(self) -> None:
+        """The connection is ended because nothing more can be sent on it (S-045)."""
+        self._connection.runtime.engine.counters.errors += 1
