@@ -34,7 +34,7 @@ class Server:
     proto = "bq"
 
     def __init__(self, *, stored: bool, core: int) -> None:
-        self.port, self._http_port = free_ports(2)
+        self.port, self.http_port = free_ports(2)
         self._core = core
         SCRATCH.mkdir(parents=True, exist_ok=True)
         self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir=SCRATCH))
@@ -149,7 +149,7 @@ class Ours(Server):
 
     def command(self) -> list[str]:
         data = str(self.folder / "queue.db") if self.stored else "memory"
-        ports = ["--port", str(self.port), "--http-port", str(self._http_port)]
+        ports = ["--port", str(self.port), "--http-port", str(self.http_port)]
         host = ["--host", "127.0.0.1"]
         return [sys.executable, "-m", "tandemq", "serve", *host, *ports, "--data", data]
 
@@ -162,7 +162,7 @@ class Reference(Server):
     def command(self) -> list[str]:
         modules = reference_folder() / "node_modules"
         program = modules / "bunqueue" / "dist" / "cli" / "index.js"
-        ports = ["--tcp-port", str(self.port), "--http-port", str(self._http_port)]
+        ports = ["--tcp-port", str(self.port), "--http-port", str(self.http_port)]
         data = ["--data-path", str(self.folder / "queue.db")] if self.stored else []
         bun = str((modules / ".bin" / "bun").resolve())
         return [bun, str(program), "start", "--host", "127.0.0.1", *ports, *data]

@@ -250,9 +250,12 @@ class BrokerBuilder:
         """Serve HTTP too; 0 takes a free port."""
         return self._with(http=True, http_port=port)
 
-    def use_tls(self, certificate: str, key: str) -> BrokerBuilder:
-        """Encrypt with this certificate chain and its private key, both PEM files."""
-        return self._with(tls_cert=certificate, tls_key=key)
+    def use_tls(self, certificate: str, key: str, *, optional: bool = False) -> BrokerBuilder:
+        """Encrypt with this certificate chain and its private key, both PEM files.
+
+        ``optional`` takes connections without TLS too.
+        """
+        return self._with(tls_cert=certificate, tls_key=key, tls_optional=optional)
 
     def configure_health_checks(
         self, *, enabled: bool = True, port: int = HEALTH_PORT

@@ -57,6 +57,33 @@ def test_limits_and_rules_are_set_shown_and_cleared(shell: Shell, queue: str) ->
     assert (limits["rateLimit"], limits["concurrencyLimit"]) == (None, None)
 
 
+def test_how_a_queue_delivers_is_changed_and_shown(shell: Shell, queue: str) -> None:
+    shell.text("queue", "set", queue, "--max-size", "5", "--overflow", "drop-newest", "--ttl", "1m")
+    shell.text("queue", "set", queue, "--mode", "priority-based", "--dead-letters")
+    policy = shell.json("queue", "show", queue)["policy"]
+    expected = {
+        "kind": "broker", "mode": "priority-based", "maxSize": 5, "overflow": "drop-newest",
+        "ttl": 60_000, "deadLetters": True,
+    }  # fmt: skip
+    assert policy.items() >= expected.items()
+    shell.text("broker", "publish", queue, "1")
+    assert "cannot change" in shell.fails(1, "queue", "set", queue, "--mode", "round-robin")
+
+
+def test_a_dead_letter_of_the_broker_is_listed_and_replayed(shell: Shell, queue: str) -> None:
+    shell.text("queue", "set", queue, "--dead-letters", "--max-size", "1")
+    shell.text("queue", "set", queue, "--overflow", "redirect-to-dlq")
+    for n in (1, 2):
+        shell.text("broker", "publish", queue, str(n))
+    (letter,) = shell.json("dlq", "list", queue)
+    assert letter["data"] == 2
+    assert shell.json("dlq", "show", queue)["total"] == 1
+    shell.json("broker", "subscribe", queue, "--count", "1")
+    assert shell.json("dlq", "replay", queue)["count"] == 1
+    (again,) = shell.json("broker", "subscribe", queue, "--count", "1")
+    assert again["payload"] == 2
+
+
 def test_the_words_of_the_reference_set_limits_too(shell: Shell, queue: str) -> None:
     shell.text("rate-limit", "set", queue, "5")
     shell.text("concurrency", "set", queue, "2")

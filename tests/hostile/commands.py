@@ -335,6 +335,8 @@ COMMANDS: dict[str, Fields] = {
     "RemoveWebhook": lambda q, x: {"webhookId": "w"},
     "ListWebhooks": lambda q, x: {},
     "SetWebhookEnabled": lambda q, x: {"id": "w", "enabled": True},
+    "GetQueuePolicy": lambda q, x: {"queue": q + "-policy"},
+    "SetQueuePolicy": lambda q, x: {"queue": q + "-policy", "policy": {"maxSize": 5}},
     "CreateUser": lambda q, x: {"name": q, "password": "p", "superuser": True},
     "DeleteUser": lambda q, x: {"name": q},
     "SetPassword": lambda q, x: {"name": q, "password": "p"},

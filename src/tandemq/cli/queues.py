@@ -15,6 +15,9 @@ from tandemq.cli.types import DURATION
 from tandemq.cli.verb import verb
 
 PAGE = 1000  # queues of one question
+MODES = ("round-robin", "fan-out-with-ack", "fan-out-without-ack", "priority-based")
+STRATEGIES = ("drop-oldest", "drop-newest", "block-publisher", "redirect-to-dlq")
+POLICY = ("mode", "maxSize", "ttl", "overflow", "deadLetters", "maxAttempts", "ackWait")
 OVERVIEW = columns("name", "waiting", "prioritized", "delayed", "active", "dlq", "paused")
 
 
@@ -53,10 +56,11 @@ def show(server: Server, queue: str) -> Shown:
     seen = server.call("DashboardQueue", queue=queue)
     limits = server.call("GetQueueLimits", queue=queue)["limits"]
     rules = server.call("GetStallConfig", queue=queue)["config"]
+    policy = server.call("GetQueuePolicy", queue=queue)["policy"]
     counts = seen["counts"]
     held = counts.pop("paused")  # those that would wait if the queue went on
     shown = {"queue": queue, "paused": seen["paused"], **counts, "pausedJobs": held}
-    return Card({**shown, "limits": limits, "stall": rules})
+    return Card({**shown, "limits": limits, "stall": rules, "policy": policy})
 
 
 @verb(queue)
@@ -192,8 +196,17 @@ def limits(server: Server, queue: str) -> Shown:
 @click.option("--stall-after", type=DURATION, help="Silence after which a job is taken back.")
 @click.option("--max-stalls", type=click.IntRange(0), help="Stalls that make a dead letter.")
 @click.option("--stalls/--no-stalls", default=None, help="Whether silent jobs are taken back.")
+@click.option("--mode", type=click.Choice(MODES), help="To whom its messages go.")
+@click.option("--max-size", "maxSize", type=click.IntRange(1), help="Messages that may wait.")
+@click.option("--ttl", type=DURATION, help="How long a message is good.")
+@click.option("--overflow", type=click.Choice(STRATEGIES), help="What it does when it is full.")
+@click.option("--dead-letters/--no-dead-letters", "deadLetters", default=None, help="Keep them.")
+@click.option("--max-attempts", "maxAttempts", type=click.IntRange(0), help="Deliveries in all.")
+@click.option("--ack-timeout", "ackWait", type=DURATION, help="Wait for an acknowledgment.")
 def set_(server: Server, queue: str, **options: Any) -> Shown:
     """Set limits and rules of a queue; what is not named stays as it is.
+
+    Mode, size and what follows belong to queues of the broker, and make an empty queue one.
 
     Example: tandemq queue set mail --rate 100 --per 1m --concurrency 10
     """
@@ -222,6 +235,9 @@ def _changes(options: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     rules = {name: options[key] for key, name in named.items() if options[key] is not None}
     if rules:
         found.append(("SetStallConfig", {"config": rules}))
+    policy = {key: options[key] for key in POLICY if options[key] is not None}
+    if policy:
+        found.append(("SetQueuePolicy", {"policy": policy}))
     return found
 
 

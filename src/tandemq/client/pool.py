@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import deque
 from copy import copy
 from itertools import count
@@ -19,6 +18,7 @@ from tandemq.client.errors import (
     Unencodable,
     WrongLoop,
 )
+from tandemq.client.forks import generation
 from tandemq.client.line import HOPELESS, Line, Restore, State, proofs
 from tandemq.client.link import Link
 from tandemq.client.results import Results
@@ -91,7 +91,7 @@ class Pool:
             await self.close()
 
     def _begin(self) -> None:
-        self._pid = os.getpid()
+        self._born = generation()
         self._lines: list[Line] = []
         self._turn = 0
         self._waiting: deque[Call] = deque()
@@ -161,14 +161,14 @@ class Pool:
         loop = asyncio.get_running_loop()
         if self.closed:
             raise Closed("this client was closed: make a new one")
-        if loop is not self._loop or self._pid != os.getpid():
+        if loop is not self._loop or self._born != generation():
             self._move_to(loop)
         return loop
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """Belong to a loop: the first one, that of a forked child, or one after another's end."""
         if self._loop is not None:
-            if self._pid == os.getpid() and not self._loop.is_closed():
+            if self._born == generation() and not self._loop.is_closed():
                 raise WrongLoop(
                     "this client is used in another event loop already: make one for each loop, "
                     "or use the sync Client"
@@ -279,7 +279,7 @@ class Pool:
         if self.closed:
             return
         self.closed = True
-        if self._pid != os.getpid() or self._loop is not asyncio.get_running_loop():
+        if self._born != generation() or self._loop is not asyncio.get_running_loop():
             _left_behind.append((self._loop, self._lines, self._waiting))
             return
         for call in self._waiting:

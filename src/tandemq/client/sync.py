@@ -6,7 +6,6 @@ and documentation are its own, and runs it in the event loop of its client's thr
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Coroutine
 from types import TracebackType
@@ -24,6 +23,7 @@ from tandemq.client import schedules as aio_schedules
 from tandemq.client import webhooks as aio_webhooks
 from tandemq.client.blocking import Blocking, blocking
 from tandemq.client.errors import Closed
+from tandemq.client.forks import generation
 from tandemq.client.job import KnownJob
 from tandemq.client.portal import Portal
 from tandemq.client.url import Target
@@ -62,13 +62,13 @@ class Threads:
         self._begin()
 
     def _begin(self) -> None:
-        self._pid, self._lock = os.getpid(), threading.Lock()
+        self._born, self._lock = generation(), threading.Lock()
         self._portal: Portal | None = None
         self.closed = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something asynchronous in the client's loop, and wait for it."""
-        if self._pid != os.getpid():  # the thread stayed with the parent
+        if self._born != generation():  # the thread stayed with the parent
             self._begin()
         with self._lock:
             if self.closed:
@@ -79,7 +79,7 @@ class Threads:
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run what closes the client, and end the thread; a second time does nothing."""
-        if self._pid != os.getpid():
+        if self._born != generation():
             self._begin()
         with self._lock:
             portal, self._portal = self._portal, None

@@ -25,6 +25,7 @@ from tandemq.commands import (  # noqa: F401
     metrics,
     observe,
     plain,
+    policies,
     progress,
     pull,
     push,

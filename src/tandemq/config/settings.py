@@ -75,6 +75,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tls_key: Annotated[str | None, about("Private key of the certificate, PEM, unencrypted.")] = (
         None
     )
+    tls_optional: Annotated[
+        bool, about("Take connections without TLS too, on the same ports of the wire protocols.")
+    ] = False
     max_connections: Annotated[int, about("Most connections at a time.", low=1, high=1_000_000)] = (
         10_000
     )
@@ -350,6 +353,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if bool(self.tls_cert) != bool(self.tls_key):
             text = "tls_cert and tls_key belong together: give both or neither"
             raise BadSetting(text, "tls_cert", "tls_key")
+        if self.tls_optional and not self.tls_cert:
+            raise BadSetting("tls_optional needs tls_cert and tls_key", "tls_optional")
         if self.http and self.port == self.http_port != 0:
             text = f"port and http_port must differ, both are {self.port}"
             raise BadSetting(text, "port", "http_port")

@@ -21,14 +21,13 @@ from tandemq.server.healthport import HealthCheckServer
 from tandemq.server.http.app import serving
 from tandemq.server.meter import now_ms
 from tandemq.server.runtime import Runtime
-from tandemq.server.tls import ServerCertificate
+from tandemq.server.tls import HANDSHAKE, ServerCertificate
 from tandemq.stores.base import Store
 from tandemq.stores.open import open_store
 
 log = logging.getLogger("tandemq.server")
 
 LISTEN_BACKLOG = 1024
-HANDSHAKE = 10.0  # s a TLS handshake may take
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -170,13 +169,16 @@ async def listening(
 async def _listen(
     runtime: Runtime, certificate: ServerCertificate | None, port: int, *, greets: bool
 ) -> asyncio.Server:
+    context = certificate.context if certificate else None
+    optional = context if runtime.settings.tls_optional else None
+    always = None if optional else context
     return await runtime.loop.create_server(
-        lambda: Connection(runtime, runtime.next_id(), greets=greets),
+        lambda: Connection(runtime, runtime.next_id(), greets=greets, tls=optional),
         runtime.settings.host,
         port,
         backlog=LISTEN_BACKLOG,
-        ssl=certificate.context if certificate else None,
-        ssl_handshake_timeout=HANDSHAKE if certificate else None,
+        ssl=always,
+        ssl_handshake_timeout=HANDSHAKE if always else None,
     )
 
 

@@ -27,9 +27,10 @@ def banner(
     """The banner; the ports are those that are really open, ``http_port`` None when it is not."""
     pid = os.getpid()
     where = " and ".join(_address(settings.host, port) for port in tcp_ports)
+    secured = " with or without TLS" if settings.tls_optional else " with TLS"
     lines = [
         f"tandemq {__version__}, pid {pid}",
-        f"  tcp    {where}{' with TLS' if tls else ''}",
+        f"  tcp    {where}{secured if tls else ''}",
         f"  store  {store_text}",
         f"  keeps  durability {settings.durability}: {SURVIVES[settings.durability]}",
         f"  auth   {_authentication(settings, users)}",

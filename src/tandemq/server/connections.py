@@ -12,9 +12,12 @@ from tandemq.commands.call import Call
 from tandemq.server.doorway import SNIFF, SURPLUS, Doorway
 from tandemq.server.guard import Window, origin_of
 from tandemq.server.manners import Manners
+from tandemq.server.tls import secure
 from tandemq.wires.bunqueue.session import Session
 
 if TYPE_CHECKING:
+    import ssl
+
     from tandemq.server.runtime import Runtime
 
 log = logging.getLogger("tandemq.server")
@@ -31,16 +34,27 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_begun", "_broker", "_half_frame", "_muted", "_postponed", "_room", "backlog", "broken",
         "call", "delivered", "door", "failed_logins", "id", "limiter", "out", "owed", "runtime",
-        "session", "spared", "stuck", "transport", "trusted", "user", "waiting", "window",
+        "session", "spared", "stuck", "tls", "transport", "trusted", "user", "waiting", "window",
     )  # fmt: skip
 
-    def __init__(self, runtime: Runtime, id: int, *, greets: bool = False) -> None:
-        """``greets`` wants the first bytes soon, as a port for VibeMQ clients does."""
+    def __init__(
+        self,
+        runtime: Runtime,
+        id: int,
+        *,
+        greets: bool = False,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """``greets`` wants the first bytes soon, as a port for VibeMQ clients does.
+
+        ``tls`` is for a peer that wants it, on a port where that is up to the peer.
+        """
         settings = runtime.settings
         self.runtime = runtime
         self.id = id
         self.session: Any = Session(settings.max_frame_bytes)
         self.door: Doorway | None = Doorway(self)
+        self.tls = tls
         if greets:
             self.door.wait(SNIFF)
         self._broker: Manners | None = None  # what only VibeMQ clients are held to
@@ -71,11 +85,21 @@ class Connection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=HIGH_WATER)
         if (peer := transport.get_extra_info("socket")) is not None:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # half-open peers (seed)
+        if self.door is not None and self.door.inside:
+            return  # the same peer as before, after its handshake
         if not self.runtime.crowd.welcomes(self.origin):
             self.transport.close()
         elif self.door is not None and not self.runtime.crowd.enter(self):
             self.door.surplus = True
             self.door.wait(SURPLUS)
+
+    def secure(self, first: bytes) -> None:
+        """Look anew inside of TLS, which begins with these bytes."""
+        assert self.door is not None, "it speaks a wire already"
+        context, self.tls = self.tls, None
+        assert context is not None, "there is no certificate"
+        self.door = Doorway(self, inside=True, surplus=self.door.surplus)
+        secure(self.transport, self, context, first)
 
     def subscribes(self, session: Any) -> None:
         """Speak a VibeMQ wire from now on."""

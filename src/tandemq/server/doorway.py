@@ -26,13 +26,17 @@ SURPLUS = 1.0  # s for those of somebody who is one too many
 class Doorway:
     """Where a connection stands until it is known what it speaks."""
 
-    __slots__ = ("_connection", "_first", "_timer", "surplus")
+    __slots__ = ("_connection", "_first", "_timer", "inside", "surplus")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self, connection: Connection, *, inside: bool = False, surplus: bool = False
+    ) -> None:
+        """``inside`` of TLS, ``surplus``: there is no place for it."""
         self._connection = connection
+        self.inside = inside
         self._first = b""
         self._timer: TimerHandle | None = None
-        self.surplus = False  # there is no place for it
+        self.surplus = surplus
 
     def wait(self, seconds: float) -> None:
         """Give the peer so much time from now on."""
@@ -55,6 +59,9 @@ class Doorway:
             return b""
         self.close()
         connection, first = self._connection, self._first
+        if wire is Wire.TLS and connection.tls is not None:
+            connection.secure(first)
+            return b""
         connection.door = None
         if not self._let_in(wire):
             connection.transport.close()

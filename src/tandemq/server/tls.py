@@ -8,13 +8,47 @@ context that listens points each new connection, in the handshake, to the newest
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import ssl
+from asyncio.sslproto import SSLProtocol
 from pathlib import Path
 
 from tandemq.config import BadSetting, Settings
 
 log = logging.getLogger("tandemq.server.tls")
+
+
+HANDSHAKE = 10  # s a TLS handshake may take
+
+
+def secure(
+    transport: asyncio.Transport, inner: asyncio.Protocol, context: ssl.SSLContext, first: bytes
+) -> None:
+    """Go on inside of TLS on a connection whose first bytes have been read already.
+
+    ``inner`` is told of a new connection when the handshake is done, and of the end in any case.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def shaken(done: asyncio.Future[None]) -> None:
+        if not done.cancelled() and (problem := done.exception()) is not None:
+            log.info("closing a connection without a TLS handshake: %s", problem)
+            inner.connection_lost(problem if isinstance(problem, Exception) else None)
+
+    done.add_done_callback(shaken)
+    outer = SSLProtocol(
+        loop, inner, context, done, server_side=True, ssl_handshake_timeout=HANDSHAKE
+    )
+    transport.set_protocol(outer)
+    outer.connection_made(transport)
+    while first:
+        room = memoryview(outer.get_buffer(len(first)))
+        count = min(len(room), len(first))
+        room[:count] = first[:count]
+        first = first[count:]
+        outer.buffer_updated(count)
 
 
 class ServerCertificate:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import httptools
 
 from tandemq.commands.call import Pushed, PushedMany
-from tandemq.commands.table import Command, HttpRoute
+from tandemq.commands.table import Command, HttpRoute, Permission
 from tandemq.model.errors import RateLimited, ShuttingDown, TandemqError
 from tandemq.model.outcome import Late, Reply
 from tandemq.server.guests import Guest
 from tandemq.server.http import jsontext
 from tandemq.server.http.face import Face, in_http, shown, status_of
-from tandemq.server.http.merge import merged
+from tandemq.server.http.merge import merged, segment
 from tandemq.wires.bunqueue.session import late_reply
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
 
     row: Command
     route: HttpRoute
-    params: dict[str, str]
+    params: dict[str, str]  # as they are meant
     query: str
     length: int  # of the body
     token: str | None
@@ -114,6 +114,10 @@ class Express(Guest):
         scope = {"client": self._line.client, "headers": head.headers}
         token = given.removeprefix("Bearer ") or None
         origin = self._face.origins.of(scope)
+        try:
+            params = {name: segment(raw) for name, raw in params.items()}
+        except TandemqError:
+            return None
         return Plan(row, route, params, query, length, token, origin)
 
     def _admitted(self, plan: Plan) -> bool:
@@ -191,7 +195,8 @@ class Express(Guest):
         out: Any = self.out
         self.out = []
         self.owed = 0
-        self.keep()
+        if self._served is not None and self._served[0].row.permission is Permission.SUBSCRIBE:
+            self.keep()
         self._served = None
         transport: Any = self.transport
         if out and not transport.is_closing():

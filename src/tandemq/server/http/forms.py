@@ -33,12 +33,17 @@ TAKEN: Final = {
 }
 
 
+_JOB_FIELDS = frozenset(JOB_FIELDS)
+
+
 def _push(fields: Fields) -> Fields:
     if "attempts" in fields:
         fields.setdefault("maxAttempts", fields["attempts"])
-    if not isinstance(fields.get("name"), str):
-        fields.pop("name", None)
-    return {name: value for name, value in fields.items() if name in JOB_FIELDS}
+    if type(fields.get("name", "")) is not str:
+        del fields["name"]
+    if fields.keys() <= _JOB_FIELDS:  # nearly always
+        return fields
+    return {name: value for name, value in fields.items() if name in _JOB_FIELDS}
 
 
 def _push_many(fields: Fields) -> Fields:

@@ -21,9 +21,10 @@ def merged(
 ) -> dict[str, Any]:
     """Return the fields that a request makes, in the form that its command has them.
 
+    ``params`` are the parts of the path that stand for fields, as they are meant.
+
     Raises:
         Malformed: some of it cannot be read.
-        BadRequest: the body holds a number that would change.
     """
     fields = queried(query) if query else {}
     if route.method not in BODILESS and (body or route.body):
@@ -31,8 +32,7 @@ def merged(
         if not isinstance(value, dict):
             raise Malformed("The body must be a JSON object")
         fields |= value
-    for name, raw in params.items():
-        fields[name] = segment(raw)
+    fields.update(params)
     before = face.before(row)
     return fields if before is None else before(fields)
 

@@ -12,7 +12,7 @@ from tandemq.commands.all import COMMANDS
 from tandemq.commands.table import Command, HttpRoute
 from tandemq.model.errors import TandemqError
 from tandemq.server.http.face import Face, answer, body_of, refusal
-from tandemq.server.http.merge import BODILESS, merged
+from tandemq.server.http.merge import BODILESS, merged, segment
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Found = tuple[Command, HttpRoute, dict[str, str]]
@@ -85,7 +85,8 @@ def _endpoint(face: Face, row: Command, route: HttpRoute) -> Endpoint:
             if route.method not in BODILESS:
                 body = await body_of(request, face.settings.max_frame_bytes)
             query = request.scope["query_string"].decode("latin-1")
-            fields = merged(face, row, route, query, body, request.path_params)
+            params = {name: segment(raw) for name, raw in request.path_params.items()}
+            fields = merged(face, row, route, query, body, params)
             told = await face.asked(caller, row, fields)
             after = face.after(row)
             return answer(told if after is None else after(told, fields, caller.call))

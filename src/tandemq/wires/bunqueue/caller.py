@@ -19,8 +19,6 @@ from tandemq.wires.framing import FrameDecoder
 MAX_FRAME = 64 << 20  # bytes
 EXACT = 1 << 53  # whole numbers up to here are the same as floats
 
-# Bytes that begin what few peers read: 64-bit integers, and extensions, as moments are written.
-_ODD = (0xCF, 0xD3, 0xC7, 0xD6, 0xD7)
 _KEPT = (bytes, bytearray, memoryview)
 
 
@@ -49,7 +47,8 @@ def encode(value: Any) -> bytes:
         written = _encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise Unwritable(_blame(value, error)) from None
-    if any(map(written.__contains__, _ODD)):
+    # What few peers read begins so: 64-bit integers, and extensions, as moments are written.
+    if 0xCF in written or 0xD3 in written or 0xD7 in written or 0xD6 in written or 0xC7 in written:
         return _encode(_readable(_builtins(value), ()))
     return written
 
