@@ -35,7 +35,7 @@ class Web:
         text = answer.read().decode()
         self.headers = {name.lower(): value for name, value in answer.getheaders()}
         is_json = self.headers.get("content-type", "").startswith("application/json")
-        return answer.status, json.loads(text) if is_json else text
+        return answer.status, json.loads(text) if is_json and text else text
 
     def get(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, Any]:
         return self.ask("GET", path, headers=headers)
