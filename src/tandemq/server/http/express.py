@@ -21,6 +21,7 @@ from tandemq.server.guests import Guest
 from tandemq.server.http import jsontext
 from tandemq.server.http.face import Face, in_http, shown, status_of
 from tandemq.server.http.merge import merged, segment
+from tandemq.server.http.plain import plain_push
 from tandemq.wires.bunqueue.session import late_reply
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Plan(NamedTuple):
     length: int  # of the body
     token: str | None
     origin: str
+    is_push: bool  # and nothing stands in the query
 
 
 class Express(Guest):
@@ -118,7 +120,8 @@ class Express(Guest):
             params = {name: segment(raw) for name, raw in params.items()}
         except TandemqError:
             return None
-        return Plan(row, route, params, query, length, token, origin)
+        is_push = row.name == "PUSH" and not query
+        return Plan(row, route, params, query, length, token, origin, is_push)
 
     def _admitted(self, plan: Plan) -> bool:
         """Whether whoever asks may do everything; all others take the long way."""
@@ -137,9 +140,13 @@ class Express(Guest):
         try:
             if self._face.too_many(plan.origin):
                 raise RateLimited
-            fields = merged(self._face, plan.row, plan.route, plan.query, body, plan.params)
-            self._served = plan, fields
-            request = self._face.read(plan.row, fields)
+            request: Any = None
+            if plan.is_push:
+                request = plain_push(plan.params["queue"], body)
+            if request is None:
+                fields = merged(self._face, plan.row, plan.route, plan.query, body, plan.params)
+                self._served = plan, fields
+                request = self._face.read(plan.row, fields)
         except TandemqError as error:
             runtime.begin()
             runtime.say(self, self.refuse(error, None))  # type: ignore[arg-type]  # it is one
