@@ -52,7 +52,7 @@ class Events:
         self._line: Line | None = None
         self._link: Link | None = None
         self._news: asyncio.Event | None = None
-        self._closed = False
+        self._closed = self._missed = False
 
     async def __aenter__(self) -> Self:
         if self._closed:
@@ -119,13 +119,19 @@ class Events:
     # -- what the line wants to know -------------------------------------------------------------
 
     async def _subscribe(self, link: Link) -> None:
-        if self._link is not None:
-            self._put(Event(GAP, self.queue, None, None, {}))
+        self._missed = self._link is not None
         link.on_event = self._hear
         await link.ask("SubscribeEvents", queue=self.queue)
         self._link = link
+        self._tell_of_gap()
+
+    def _tell_of_gap(self) -> None:
+        if self._missed:
+            self._missed = False
+            self._put(Event(GAP, self.queue, None, None, {}))
 
     def _hear(self, fields: dict[str, Any]) -> None:
+        self._tell_of_gap()
         extra = {name: value for name, value in fields.items() if name not in _FIXED}
         at = moment_of(fields["timestamp"])
         self._put(Event(fields["eventType"], fields["queue"], fields["jobId"] or None, at, extra))

@@ -194,7 +194,8 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
     except ValueError as error:
         raise WrongUrl(f"{_hidden(url)}: {error}; {_SHAPE}") from None
     if parts.scheme not in ("tandemq", "tandemqs", "bunqueue"):
-        raise WrongUrl(f"{parts.scheme}:// is no scheme of ours; {_SHAPE}")
+        other = "; it is one for Broker" if parts.scheme == "vibemq" else ""
+        raise WrongUrl(f"{parts.scheme}:// is no scheme of ours{other}; {_SHAPE}")
     if parts.path not in ("", "/") or parts.fragment:
         raise WrongUrl(f"{_hidden(url)}: nothing belongs behind host and port but ?; {_SHAPE}")
     return parts, port
