@@ -16,13 +16,13 @@ from tests.server.offline import FakeTransport, Peer, serving, turns, until
 from tests.support.vibe import Message, Reader, encoded, fits
 
 from tandemq.engine import clock
-from tandemq.server import accounts, alarm, effects, meter, prometheus, runtime, undo
+from tandemq.server import accounts, alarm, effects, intake, meter, prometheus, runtime, undo
 from tandemq.server.connections import Connection
 from tandemq.server.runtime import Runtime
 from tandemq.stores.base import Store
 from tandemq.wires.sniff import Wire
 
-READS_THE_CLOCK: Final = (accounts, alarm, effects, meter, prometheus, runtime, undo)
+READS_THE_CLOCK: Final = (accounts, alarm, effects, intake, meter, prometheus, runtime, undo)
 FAST: Final = {"password_hash_bytes": 8192, "password_hash_rounds": 1}
 ROOT: Final = {"superuser": "admin", "superuser_password": "admin-pass-1", **FAST}
 MOMENT: Final = 0.01  # s; longer than whatever the server puts off for a moment only

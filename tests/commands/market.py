@@ -78,7 +78,7 @@ class Market(Desk):
         return self.run(ListQueues())
 
     def settle(self, conn: int, id: str) -> None:
-        self.run(Ack(message=id), conn)
+        self.run(Ack(messages=[id]), conn)
 
     def refuse(self, conn: int, id: str, delay: int = 0) -> None:
         self.run(Nack(message=id, delay=delay), conn)

@@ -8,7 +8,7 @@ from tests.engine.making import NOW, make_engine
 
 from tandemq.engine import clock, consume, dlq, post, subscriptions
 from tandemq.engine.core import Engine
-from tandemq.model.broker import Mode, Overflow, Policy
+from tandemq.model.broker import NORMAL, Mode, Overflow, Policy
 from tandemq.model.crossing import name_of
 from tandemq.model.errors import MustWait, QueueFull
 from tandemq.model.message import Letter, Message
@@ -34,7 +34,7 @@ class Office:
         *ids: str,
         queue: str = "q",
         body: bytes = b"1",
-        level: int = post.NORMAL,
+        level: int = NORMAL,
         headers: dict[str, str] | None = None,
     ) -> list[str]:
         """Publish letters; return what became of each: ACCEPTED, BLOCKED or FULL."""
@@ -56,7 +56,7 @@ class Office:
         subscriptions.unsubscribe(self.engine, queue, conn, self.now)
 
     def ack(self, conn: int, *ids: str) -> list[bool]:
-        return [subscriptions.acknowledge(self.engine, conn, id, self.now) for id in ids]
+        return [subscriptions.acknowledge(self.engine, conn, [id], self.now) == 1 for id in ids]
 
     def nack(self, conn: int, id: str, delay: int = 0) -> bool:
         return subscriptions.refuse(self.engine, conn, id, delay, self.now)

@@ -156,7 +156,7 @@ class Broker(RuleBasedStateMachine):
 
     @rule(conn=subscribers, n=PICK)
     def acknowledge(self, conn: int, n: int) -> None:
-        subscriptions.acknowledge(self.engine, conn, self.held(conn, n), self.now)
+        subscriptions.acknowledge(self.engine, conn, [self.held(conn, n)], self.now)
         self.turn()
 
     @rule(conn=subscribers, n=PICK, delay=st.sampled_from([0, 5_000]))

@@ -127,12 +127,50 @@ def test_deadlines_that_come_in_no_order_at_all_ring_in_order() -> None:
     assert list(timers.due(100)) == falling[::-1]
 
 
-def test_the_nearest_tells_whether_a_sleeper_has_to_look_again() -> None:
+def test_the_soonest_tells_whether_a_sleeper_has_to_look_again() -> None:
     timers = Timers()
-    assert timers.nearest == FAR
-    timers.set(Owner("a"), 50)
+    assert timers.soonest == FAR
+    owner = Owner("a")
+    timers.set(owner, 50)
     timers.set(Owner("b"), 70)
-    assert timers.nearest == 50
-    timers.nearest = FAR  # the sleeper has looked
-    timers.set(Owner("c"), 60)
-    assert timers.nearest == 60
+    assert timers.soonest == 50
+    owner.move_on()
+    assert timers.next_wake() == timers.soonest == 70
+    timers.watch(1, Owner("c"), 60)
+    assert timers.soonest == 60
+
+
+# -- what is watched -------------------------------------------------------------------------------
+
+
+@given(SETS, st.integers(0, 20))
+def test_what_is_watched_rings_in_order_with_all_others(sets, now) -> None:
+    timers = Timers()
+    wanted: list[tuple[int, int]] = []
+    for n, (_, when, is_set) in enumerate(sets):
+        owner = Owner(str(n))
+        timers.set(owner, when) if is_set else timers.watch(n, owner, when)
+        wanted.append((when, n))
+    wanted.sort()
+    assert timers.next_wake() == (wanted[0][0] if wanted else None)
+    assert len(timers) == len(wanted)
+    assert [owner.name for owner in timers.due(now)] == [str(n) for at, n in wanted if at <= now]
+
+
+def test_what_is_not_watched_any_more_does_not_ring() -> None:
+    timers = Timers()
+    for key in range(3):
+        timers.watch(key, Owner(str(key)), 10)
+    timers.unwatch(0)
+    timers.unwatch(2)
+    timers.unwatch(2)
+    assert len(timers) == 1
+    assert [owner.name for owner in timers.due(10)] == ["1"]
+
+
+def test_whoever_moved_on_while_it_was_watched_does_not_ring() -> None:
+    timers, owner = Timers(), Owner("a")
+    timers.watch(1, owner, 10)
+    owner.move_on()
+    assert timers.next_wake() is None
+    assert len(timers) == 0

@@ -190,8 +190,8 @@ class World:
         self.now += ms
         if self.alarm <= self.now:
             self.alarm = FAR
-            self.engine.timers.nearest = self.now
-        clock.tick(self.engine, self.now)
+        if self.engine.timers.soonest <= self.now:
+            clock.tick(self.engine, self.now)
         for who in self.heard:
             if isinstance(who, int):
                 self.plain.job_comes_due(who, self.now)
@@ -207,7 +207,7 @@ class World:
         """Somebody sets the wall clock."""
         self.now += step
         self.set_back |= step < 0
-        self.alarm, self.engine.timers.nearest = FAR, self.now
+        self.alarm = FAR
         clock.shift_spans(self.engine, step)
         self.plain.shift_spans(step)
         self.later(0)
@@ -398,12 +398,10 @@ class World:
     def check_alarm(self) -> None:
         """A server sleeps until its alarm, and looks again only when a nearer timer is set."""
         timers, first = self.engine.timers, min(self.moments(), default=FAR)
-        wake = clock.next_wake(self.engine)
-        wake = FAR if wake is None else wake
-        assert wake <= first, "the timer is late"
-        if timers.nearest < self.alarm:
-            timers.nearest = FAR
-            self.alarm = min(self.alarm, wake)
+        assert timers.soonest <= first, "the timer is late"
+        if timers.soonest < self.alarm:
+            wake = clock.next_wake(self.engine)
+            self.alarm = min(self.alarm, FAR if wake is None else wake)
         assert self.alarm <= first, "the alarm is late"
 
     def check_rows(self) -> None:

@@ -155,7 +155,12 @@ def test_everything_uses_the_window_but_what_ends_the_connection() -> None:
         assert raised(FATAL, full) is FrameTooLarge
 
 
-NAMES = {"queue": "q", "id": "m", "message": "m"}  # what no command can do without
+NAMES = {
+    "queue": "q",
+    "id": "m",
+    "message": "m",
+    "messages": ["m"],
+}  # what no command can do without
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

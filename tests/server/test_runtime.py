@@ -149,7 +149,7 @@ async def test_an_answer_to_somebody_who_is_gone_is_dropped() -> None:
 @asynccontextmanager
 async def flying(server: Runtime, peer: Peer) -> AsyncIterator[Committer]:
     """A batch is on its way, and lands when the test says so."""
-    committer = server._committer
+    committer = server.committer
     assert committer is not None
     jobs, committer._jobs = committer._jobs, SimpleQueue()  # no writer sees it
     peer.send("PUSH", queue="other")
@@ -468,7 +468,7 @@ async def test_a_job_that_was_taken_back_and_handed_out_again_survives_a_failure
         assert not (await peer.answer(failed))["ok"]
         store.recover()
         await until(lambda: not server.storage()["diskFull"], "the recovery")
-        worked = server._committer
+        worked = server.committer
         assert worked is not None
         await until(lambda: worked._behind is None, "what is written behind")
         await worked.drained()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tandemq.commands.call import LATER, SILENCE, Call, Later, Silence
-from tandemq.commands.table import BROKER, BrokerRequest, Permission, command
-from tandemq.engine import entrance, overflow, post, subscriptions
-from tandemq.model.broker import WINDOW
+from tandemq.commands.table import BROKER, BrokerRequest, Permission, command, together
+from tandemq.engine import entrance, overflow, post, straight, subscriptions
+from tandemq.model.broker import NORMAL, WINDOW
 from tandemq.model.errors import MustWait, ShuttingDown
 from tandemq.model.message import Letter
 
@@ -17,7 +17,7 @@ class Publish(BrokerRequest, tag="Publish"):
     id: str  # which its publisher chose
     payload: bytes = b""  # JSON text, as it came; b"" for none
     headers: dict[str, str] | None = None
-    level: int = post.NORMAL
+    level: int = NORMAL
 
 
 class Subscribe(BrokerRequest, tag="Subscribe"):
@@ -34,9 +34,9 @@ class Unsubscribe(BrokerRequest, tag="Unsubscribe"):
 
 
 class Ack(BrokerRequest, tag="Ack"):
-    """A message is done."""
+    """Messages are done; nothing else was asked between them."""
 
-    message: str
+    messages: list[str]
 
 
 class Nack(BrokerRequest, tag="Nack"):
@@ -74,9 +74,27 @@ def publish(req: Publish, call: Call) -> Later | None:
     return None if entrance.enter(engine, b, call.now) else LATER
 
 
+@together(Publish)
+def publish_together(reqs: list[Publish], call: Call) -> list[None]:
+    """Put messages into one queue from which they go straight to those who want them."""
+    engine, now, queue = call.engine, call.now, reqs[0].queue
+    q = engine.queues.get(queue)
+    if q is None or not q.straight:
+        return []
+    count = 0
+    for req in reqs:
+        letter = Letter(req.id, req.headers)
+        if req.queue != queue or not straight.post(engine, q, letter, req.payload, req.level, now):
+            break
+        count += 1
+    return [None] * count
+
+
 def _post(req: Publish, call: Call, now: int) -> None:
     engine = call.engine
-    q = post.opened(engine, req.queue, now, call.host.queue_policy)
+    q = engine.queues.get(req.queue)
+    if q is None or not q.straight:
+        q = post.opened(engine, req.queue, now, call.host.queue_policy)
     post.post(engine, q, Letter(req.id, req.headers), req.payload, req.level, now)
 
 
@@ -96,8 +114,8 @@ def unsubscribe(req: Unsubscribe, call: Call) -> None:
 
 @command(Permission.OPEN, table=BROKER)
 def ack(req: Ack, call: Call) -> Silence:
-    """Settle the oldest message of that id that the caller holds; nothing is ever answered."""
-    subscriptions.acknowledge(call.engine, call.caller.id, req.message, call.now)
+    """Settle the oldest message of each id that the caller holds; nothing is ever answered."""
+    subscriptions.acknowledge(call.engine, call.caller.id, req.messages, call.now)
     return SILENCE
 
 

@@ -124,6 +124,7 @@ def collections_of(engine: Engine) -> dict[str, int]:
     """Return the sizes of what the reference calls its collections."""
     counts = inspect.counts(engine)
     held = [len(held) for held in engine.leased_by.values()]
+    held += [len(who.messages) for who in engine.subscribers.values() if who.held]
     return {
         "jobIndex": len(engine.messages),
         "completedJobs": engine.finished.count,

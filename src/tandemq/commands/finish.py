@@ -17,6 +17,7 @@ from tandemq.commands.table import (
     Request,
     command,
     queues_of,
+    together,
 )
 from tandemq.engine import groups, settle
 from tandemq.model.errors import BadRequest, NotLeased
@@ -121,6 +122,21 @@ def ack(req: Ack, call: Call) -> Data | None:
         bool(req.remove_on_complete),
     )
     return None if applied else NOT_APPLIED
+
+
+@together(Ack)
+def ack_together(reqs: list[Ack], call: Call) -> list[None]:
+    """Complete jobs whose leases are held."""
+    engine, now = call.engine, call.now
+    count = 0
+    for req in reqs:
+        m = engine.messages.get(req.id)
+        lease = m.lease if m is not None else None
+        if m is None or lease is None or lease.token not in (None, req.token):
+            break
+        settle.complete(engine, m, now, _result(req.result), bool(req.remove_on_complete))
+        count += 1
+    return [None] * count
 
 
 @command(

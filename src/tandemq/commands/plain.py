@@ -26,12 +26,13 @@ from tandemq.commands.pushf import (
     kin_draft,
     planned_draft,
 )
-from tandemq.commands.table import ABSENT, Request, queues_of, variant
+from tandemq.commands.table import ABSENT, Request, queues_of, together, variant
 from tandemq.engine.core import Engine
 from tandemq.engine.publish import publish_plain
 from tandemq.model.errors import MustWait
 from tandemq.model.message import Message
 
+SMALL = 16_384  # bytes of data that need no look at what all of it comes to
 Jobs = Sequence[tuple[str, bytes]]  # names and bodies
 
 
@@ -110,6 +111,22 @@ def push(req: PlainPush, call: Call) -> Pushed | Later:
         except MustWait:
             pass
     return enter(call, req, queue, (jobs[0][1],), partial(_push, call.engine, queue, jobs))
+
+
+@together(PlainPush)
+def push_together(reqs: list[PlainPush], call: Call) -> list[Pushed]:
+    """Add small jobs to one queue that is there and has no bounds."""
+    engine, queue = call.engine, reqs[0].queue
+    q = engine.queues.get(queue)
+    if q is None or q.bounded or engine.pressure.level:
+        return []
+    jobs = []
+    for req in reqs:
+        name, data = req.name, bytes(req.data)
+        if name is UNSET or len(data) > SMALL or req.queue != queue:
+            break
+        jobs.append((name, data))
+    return list(map(Pushed, publish_plain(engine, queue, jobs, call.now)))
 
 
 def _push(engine: Engine, queue: str, jobs: Jobs, now: int) -> Pushed:

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tandemq.commands import fields as check
 from tandemq.commands.call import LATER, Call, Later, Pulled
-from tandemq.commands.table import ABSENT, Permission, Request, command
+from tandemq.commands.table import ABSENT, Permission, Request, command, together
 from tandemq.engine import consume
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.lane import NO_TERMS, Terms
@@ -19,6 +19,7 @@ from tandemq.model.policy import LEASE
 
 WAIT_LIMIT = 60_000  # ms
 COUNT_LIMIT = 1000
+ROOM = 1 << 18  # bytes of jobs that are taken before anybody looks whether their taker reads
 
 Positive = Annotated[int, Meta(ge=1, le=check.SAFE)]
 Wait = Annotated[float, Meta(ge=0, le=WAIT_LIMIT)] | None
@@ -77,6 +78,28 @@ def pull(req: Pull, call: Call) -> Pulled | Later:
     return _pull(req, call, 1, False, bool(req.detach) and not req.owner)
 
 
+@together(Pull)
+def pull_together(reqs: list[Pull], call: Call) -> list[Pulled]:
+    """Take the next jobs of one queue which asks nothing else, while there are some."""
+    engine, now, queue = call.engine, call.now, reqs[0].queue
+    q = engine.queues.get(queue)
+    if q is None or q.limited or not q.open or not engine.granting:
+        return []
+    replies: list[Pulled] = []
+    room = ROOM
+    for req in reqs:
+        if req.queue != queue or req.group is not UNSET or req.detach or room < 0:
+            break
+        m = engine.next_in_line(q, now)
+        if m is None:
+            break
+        owned = bool(req.owner)
+        engine.lease(m, call.caller.id, _span_of(req) if owned else None, now)
+        room -= len(m.body)
+        replies.append(Pulled([m], False, owned))
+    return replies
+
+
 @command(Permission.SUBSCRIBE, keeps=False, http="POST /queues/{queue}/jobs/pull-batch 200")
 def pull_many(req: PullMany, call: Call) -> Pulled | Later:
     """Take up to ``count`` jobs, waiting up to ``timeout`` ms for the first."""
@@ -89,7 +112,7 @@ def _pull(req: Pull | PullMany, call: Call, count: int, many: bool, detach: bool
     owned, conn, now = bool(req.owner), call.caller.id, call.now
     span = None
     if owned:
-        span = LEASE if req.lock_ttl is None else _span(req.lock_ttl)
+        span = _span_of(req)
     terms = None if req.group is UNSET else _terms_of(req.group)
     taken = consume.take(call.engine, queue, None if detach else conn, count, span, now, terms)
     if many and taken:
@@ -142,9 +165,10 @@ def _read_group(value: Any) -> Group:
     return Group(affinity, concurrency, limit)
 
 
-def _span(lock_ttl: float) -> int:
+def _span_of(req: Pull | PullMany) -> int:
     """Return the ms a lease is asked for; what is no span asks for the default."""
-    return max(1, int(lock_ttl)) if 0 < lock_ttl <= check.YEAR else LEASE
+    ttl = req.lock_ttl
+    return LEASE if ttl is None or not 0 < ttl <= check.YEAR else max(1, int(ttl))
 
 
 def _read_pull(fields: dict[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,9 @@ from tandemq.engine.consumers import Subscription
 from tandemq.engine.lane import NO_TERMS, Lane, Terms
 from tandemq.engine.lanes import Lanes
 from tandemq.engine.timers import FAR
+from tandemq.model.broker import options_of
 from tandemq.model.errors import BadRequest
-from tandemq.model.message import Message, State
+from tandemq.model.message import DEFAULTS, Message, State
 from tandemq.model.policy import Rate, deadline, expires
 
 if TYPE_CHECKING:
@@ -82,9 +83,12 @@ def limited(q: Queue) -> bool:
 
 def asks(q: Queue) -> bool:
     """Whether it depends on more than whose turn it is who gets what."""
+    return _asks_always(q) or q.ring.choosy > 0
+
+
+def _asks_always(q: Queue) -> bool:
     s = q.settings
-    asked = q.groups is not None or s.rate is not None or s.concurrency is not None
-    return asked or q.ring.choosy > 0
+    return q.groups is not None or s.rate is not None or s.concurrency is not None
 
 
 def open_lanes(q: Queue) -> Lanes:
@@ -93,7 +97,7 @@ def open_lanes(q: Queue) -> Lanes:
     if lanes is None:
         assert not isinstance(q.ready, Lanes), "lanes stand in both places or in none"
         q.ready = q.groups = lanes = Lanes(q.ready)
-        q.limited = True
+        q.limited, q.straight = True, False
     return lanes
 
 
@@ -108,6 +112,8 @@ def adopt(engine: Engine, q: Queue, before: Settings) -> None:
     policy = q.settings.broker
     q.fans_out = policy is not None and policy.fans_out and policy.decided
     q.bounded = policy is not None
+    q.straight = policy is not None and policy.decided and q.open and not _asks_always(q)
+    q.options = DEFAULTS if policy is None else options_of(policy)
     if q.fans_out:
         _turn_away(engine, q)
     arm(engine, q)
@@ -191,7 +197,9 @@ def _expire(engine: Engine, q: Queue, lane: Lane | None, m: Message, now: int) -
     else:
         lanes.drop(lane)
         lanes.forget(lane)
-    engine.expired(m, now, popped=True)
+    from tandemq.engine.endings import expired  # which builds on this module
+
+    expired(engine, m, now, popped=True)
 
 
 def _take_out(

@@ -10,6 +10,7 @@ from tandemq.engine import (
     admission,
     consume,
     deadletters,
+    endings,
     entrance,
     fanout,
     limits,
@@ -24,7 +25,7 @@ from tandemq.engine.admission import Alarm
 from tandemq.engine.consumers import Consumer, Subscription
 from tandemq.engine.core import Engine
 from tandemq.engine.deadletters import Graveyard
-from tandemq.engine.fanout import Copy
+from tandemq.engine.fanout import Copy, Fanout
 from tandemq.engine.finished import Finished
 from tandemq.engine.overflow import Blocked
 from tandemq.engine.pressure import Pressure, Slow
@@ -109,7 +110,7 @@ def _message(engine: Engine, m: Message, now: int) -> None:
         return  # what is out is not cut off
     end = expires(m)
     if end is not None and end <= now:
-        engine.expired(m, now)
+        endings.expired(engine, m, now)
     else:
         engine.shift(m, "due", READY)
         engine.match(q, now)
@@ -125,6 +126,7 @@ ON_TIME: dict[type, Callable[[Engine, Any, int], object]] = {
     Line: search.go_on,
     Watch: watches.give_up,
     Copy: fanout.rang,
+    Fanout: fanout.overdue,
     Subscription: fanout.catch_up,
     Blocked: overflow.give_up,
     Pressure: entrance.rang,

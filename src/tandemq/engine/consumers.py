@@ -113,5 +113,8 @@ class Ring(OrderedDict[Consumer, None]):
         return [*self._terms, *([None] if len(self) > self.choosy else [])]
 
     def served(self, c: Consumer) -> None:
-        """``c`` had its turn: send it to the back."""
-        self.move_to_end(c)
+        """``c`` had its turn: send it to the back, or out until it is willing again."""
+        if c.willing:
+            self.move_to_end(c)
+        else:
+            del self[c]

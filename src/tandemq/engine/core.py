@@ -30,7 +30,6 @@ from tandemq.engine.timers import Timers
 from tandemq.engine.users import Users
 from tandemq.engine.webhooks import Webhooks
 from tandemq.engine.workers import Workers
-from tandemq.model.broker import Reason
 from tandemq.model.errors import TandemqError
 from tandemq.model.message import DEFAULTS, Lease, Message, Options, Run, State
 from tandemq.model.outcome import Outcome, Reply
@@ -69,7 +68,7 @@ class Engine(Outbox):
         self.uniform = uniform
         self.queues: dict[str, Queue] = {}
         self.messages: dict[str, Message] = {}
-        self.leased_by: dict[int, dict[int, Message]] = {}  # connection -> what dies with it
+        self.leased_by: dict[int, dict[int, Message]] = {}  # connection -> what it pulled
         self.waiting: dict[int, dict[Consumer, None]] = {}  # connection -> its pulls
         self.logs = Logs(self.rules.keep_logs, self.rules.keep_log_bytes)
         self.workers = Workers(self.rules.worker_timeout, self.rules.worker_bytes)
@@ -131,7 +130,7 @@ class Engine(Outbox):
             if self.fanouts and (copies := self.fanouts.pop(m.seq, None)) is not None:
                 copies.close(self)
         if to is GONE:
-            self._changed[m.seq] = m
+            self.changed[m.seq] = m
             if before is not NEW:
                 self.pressure.grow(self, -weight(m))
             if self.messages.get(m.id) is m:
@@ -143,7 +142,7 @@ class Engine(Outbox):
     def enter(self, m: Message, q: Queue) -> None:
         """Index a message under its present state, and set its timer."""
         state, seq = m.state, m.seq
-        self._changed[seq] = m
+        self.changed[seq] = m
         if m.options.group is not None:
             admission.open_lanes(q).entered(m)
         if state is READY:
@@ -158,16 +157,27 @@ class Engine(Outbox):
                 self.finished.add(m)
                 return
             if state is LEASED:
-                conn = m.lease.conn  # type: ignore[union-attr]  # a leased message has a lease
-                if conn is not None:
-                    held = self.leased_by.get(conn)
-                    if held is None:
-                        held = self.leased_by[conn] = {}
-                    held[seq] = m
-            elif m.links is not None:
+                self._hold(m)
+                return
+            if m.links is not None:
                 self.dependents.add(m)
         if (at := looks_again(m)) is not None:
             self.timers.set(m, at)
+
+    def _hold(self, m: Message) -> None:
+        """Note whose message a leased one is, and set its timer."""
+        lease = m.lease
+        assert lease is not None, "a leased message has a lease"
+        conn = lease.conn
+        if lease.delivered and conn is not None:
+            self.timers.watch(m.seq, m, lease.until)
+            return
+        if conn is not None:
+            held = self.leased_by.get(conn)
+            if held is None:
+                held = self.leased_by[conn] = {}
+            held[m.seq] = m
+        self.timers.set(m, looks_again(m))  # type: ignore[arg-type]  # a leased one has a deadline
 
     def _leave(self, m: Message, q: Queue, popped: bool = False) -> None:
         state = m.state
@@ -196,13 +206,16 @@ class Engine(Outbox):
 
     def _let_go(self, m: Message) -> None:
         conn = m.lease.conn  # type: ignore[union-attr]  # a leased message has a lease
-        if conn is not None:
-            held = self.leased_by[conn]
-            del held[m.seq]
-            if not held:
-                del self.leased_by[conn]
-            if m.lease.delivered:  # type: ignore[union-attr]
-                self.subscribers[conn].let_go(self, m)
+        if conn is None:
+            return
+        if m.lease.delivered:  # type: ignore[union-attr]
+            self.timers.unwatch(m.seq)
+            self.subscribers[conn].let_go(self, m)
+            return
+        held = self.leased_by[conn]
+        del held[m.seq]
+        if not held:
+            del self.leased_by[conn]
 
     def admit(self, m: Message) -> None:
         """Take in a message as it was stored, in whatever state that is."""
@@ -211,7 +224,7 @@ class Engine(Outbox):
         self.seq = max(self.seq, m.seq)
         self.enter(m, self.queue(m.queue))
         self.pressure.grow(self, weight(m))
-        del self._changed[m.seq]
+        del self.changed[m.seq]
 
     def evict(self, m: Message) -> None:
         """Drop a message from memory as if it had never been here; the store is not told."""
@@ -238,7 +251,7 @@ class Engine(Outbox):
 
     def touched(self, m: Message) -> None:
         """A message changed in place, without moving: its row must be written."""
-        self._changed[m.seq] = m
+        self.changed[m.seq] = m
 
     def rebody(self, m: Message, body: bytes) -> None:
         """Give a message another body, which its row has to get as well."""
@@ -246,7 +259,7 @@ class Engine(Outbox):
             self.finished.size_bytes += len(body) - len(m.body)
         self.pressure.grow(self, len(body) - len(m.body))
         m.body, m.rebodied = body, True
-        self._changed[m.seq] = m
+        self.changed[m.seq] = m
 
     def reorder(self, m: Message, priority: int, options: Options) -> None:
         """Give a ready or delayed message another priority or other options, and its place."""
@@ -259,7 +272,7 @@ class Engine(Outbox):
     def extended(self, m: Message, verb: str = "extend") -> None:
         """The deadline of a leased message has moved, perhaps nearer."""
         move(m, verb, LEASED)
-        self._changed[m.seq] = m
+        self.changed[m.seq] = m
         if (at := looks_again(m)) is not None:
             self.timers.set(m, at)
 
@@ -297,7 +310,10 @@ class Engine(Outbox):
             m.lease = Lease(self.push_token, now + span, span, conn, 0, True)
         else:
             m.lease = Lease(self.new_id(now), now + span, span, conn)
-        self.enter(m, q)
+        self.changed[m.seq] = q.leased[m.seq] = m
+        if m.options.group is not None:
+            admission.open_lanes(q).entered(m)
+        self._hold(m)
         if self.listening:
             self.say("pulled", m, now)
 
@@ -315,23 +331,10 @@ class Engine(Outbox):
         while (m := q.ready.pop()) is not None:
             if m.options.ttl is None or expires(m) > now:  # type: ignore[operator]  # it has one
                 return m
-            self.expired(m, now, popped=True)
+            from tandemq.engine.endings import expired  # which builds on this module
+
+            expired(self, m, now, popped=True)
         return None
-
-    def expired(self, m: Message, now: int, *, popped: bool = False) -> None:
-        """A waiting message is past its time to live: it goes, and those who wait for it know."""
-        from tandemq.engine.endings import ended  # which builds on this module
-
-        self.counters.expired += 1
-        told = {"ttl": m.options.ttl, "age": now - m.created}
-        self.remark("job:expired", m.queue, now, queue=m.queue, jobId=m.id, **told)
-        if m.letter is not None:
-            from tandemq.engine import dlq  # as well
-
-            dlq.end(self, m, now, Reason.MESSAGE_EXPIRED, popped=popped)
-            return
-        self.shift(m, "expire", GONE, popped=popped)
-        ended(self, m, now, well=False, parent_told=False)
 
     def grant(
         self,
@@ -384,7 +387,7 @@ class Engine(Outbox):
         del pulls[c]
         if not pulls:
             del self.waiting[c.conn]
-        self._effects.append(Reply(c.conn, c.req, messages, refused))
+        self.effects.append(Reply(c.conn, c.req, messages, refused))
 
     # -- outcomes ------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from tandemq.engine import flows, repeats
 from tandemq.engine.core import Engine
 from tandemq.engine.deadletters import buried
 from tandemq.engine.watches import told
+from tandemq.model.broker import Reason
 from tandemq.model.message import Message, State
 
 
@@ -26,6 +27,20 @@ def ended(engine: Engine, m: Message, now: int, *, well: bool, parent_told: bool
     if engine.dependents.waiting or m.state is State.GONE:
         for parent in flows.settle(engine, m, now, well=well, parent_told=parent_told):
             _tell(engine, parent, now, well=False)  # its own parent has been told
+
+
+def expired(engine: Engine, m: Message, now: int, *, popped: bool = False) -> None:
+    """A waiting message is past its time to live: it goes, and those who wait for it know."""
+    engine.counters.expired += 1
+    told = {"ttl": m.options.ttl, "age": now - m.created}
+    engine.remark("job:expired", m.queue, now, queue=m.queue, jobId=m.id, **told)
+    if m.letter is not None:
+        from tandemq.engine import dlq  # which builds on this module
+
+        dlq.end(engine, m, now, Reason.MESSAGE_EXPIRED, popped=popped)
+        return
+    engine.shift(m, "expire", State.GONE, popped=popped)
+    ended(engine, m, now, well=False, parent_told=False)
 
 
 def _tell(engine: Engine, m: Message, now: int, *, well: bool) -> None:

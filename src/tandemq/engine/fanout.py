@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from tandemq.engine import admission, dlq, settle
 from tandemq.engine.consumers import Subscription
 from tandemq.engine.core import Engine
@@ -27,24 +29,23 @@ if TYPE_CHECKING:
 PARKED, READY, GONE = State.PARKED, State.READY, State.GONE
 
 
-class Copy:
+class Copy(Struct, eq=False, gc=False):
     """What one subscriber has to acknowledge."""
 
-    __slots__ = ("attempts", "fanout", "gen", "out", "sub", "until")
-
-    def __init__(self, fanout: Fanout, sub: Subscription) -> None:
-        self.fanout = fanout
-        self.sub = sub
-        self.attempts = 0  # deliveries that went unanswered
-        self.until = 0  # when the present one has
-        self.out = False  # it was delivered, else it waits for a place
-        self.gen = 0
+    fanout: Fanout
+    sub: Subscription
+    until: int = 0  # when the present delivery has gone unanswered
+    out: bool = False  # it was delivered, else it waits for a place
+    attempts: int = 0  # deliveries that went unanswered
+    gen: int = 0
 
 
 class Fanout:
     """A message and its copies."""
 
-    __slots__ = ("acked", "copies", "failed", "interrupted", "name", "origin", "payload", "reason")
+    __slots__ = (
+        "acked", "copies", "failed", "gen", "interrupted", "name", "origin", "payload", "reason",
+    )  # fmt: skip
 
     def __init__(self, origin: Message, name: str, payload: bytes) -> None:
         self.origin = origin
@@ -52,12 +53,14 @@ class Fanout:
         self.payload = payload
         self.copies: dict[Subscription, Copy] = {}
         self.acked = 0
+        self.gen = 0  # it has one timer, which is taken back
         self.failed: list[str] = []  # the names of subscribers that never answered
         self.reason = Reason.MAX_RETRIES_EXCEEDED
         self.interrupted = False  # a connection broke that held it before all others
 
     def close(self, engine: Engine) -> None:
         """The message is taken away: nobody need answer any more."""
+        engine.timers.unwatch(self.origin.seq)
         for copy in list(self.copies.values()):
             _let_go(engine, copy)
             if copy.sub.mailbox:
@@ -71,9 +74,9 @@ def match(engine: Engine, q: Queue, now: int) -> None:
     """Give each ready message to everybody who is subscribed."""
     policy = q.settings.broker
     assert policy is not None, "only a broker's queue fans out"
-    spread = _spread if policy.mode is Mode.FAN_OUT_WITH_ACK else _hand_over
+    acked = policy.mode is Mode.FAN_OUT_WITH_ACK
     while engine.granting and q.open and q.ready:
-        subs = [sub for sub in q.subscriptions if spread is _spread or not sub.stalled]
+        subs = [sub for sub in q.subscriptions if acked or not sub.stalled]
         m = admission.following(engine, q, None, now) if subs else None
         if m is None:
             return
@@ -82,8 +85,12 @@ def match(engine: Engine, q: Queue, now: int) -> None:
         except Uncarriable as odd:
             text = f"JSON cannot carry {odd}"
             dlq.end(engine, m, now, Reason.DESERIALIZATION_ERROR, text, popped=True)
+            continue
+        if acked:
+            engine.shift(m, "fan-out", PARKED, popped=True)
+            spread(engine, q, m, payload, now)
         else:
-            spread(engine, subs, m, payload, now)
+            _hand_over(engine, subs, m, payload, now)
 
 
 def _hand_over(
@@ -98,18 +105,31 @@ def _hand_over(
         engine.shift(m, "hand-off", GONE, popped=True)
 
 
-def _spread(engine: Engine, subs: list[Subscription], m: Message, payload: bytes, now: int) -> None:
-    engine.shift(m, "fan-out", PARKED, popped=True)
-    fanout = engine.fanouts[m.seq] = Fanout(m, name_of(m), payload)
+def spread(engine: Engine, q: Queue, m: Message, payload: bytes, now: int) -> None:
+    """Give everybody who is subscribed a copy of a message that is parked.
+
+    Copies that are delivered together have one timer together, while each has its first try.
+    """
+    policy = q.settings.broker
+    assert policy is not None, "only a broker's queue fans out"
+    name, until = name_of(m), now + wait_for_ack(policy, 0)
+    fanout = engine.fanouts[m.seq] = Fanout(m, name, payload)
+    copies, subscribers, size = fanout.copies, engine.subscribers, len(m.body)
     conns = []
-    for sub in subs:
-        copy = fanout.copies[sub] = Copy(fanout, sub)
-        if sub.willing and not sub.mailbox:
-            _out(engine, copy, now)
-            conns.append(sub.conn)
-        else:
+    for sub in q.subscriptions:
+        out = sub.willing and not sub.mailbox
+        copy = copies[sub] = Copy(fanout, sub, until, out)
+        if not out:
             sub.mailbox.append(copy)
-    engine.deliver(conns, m, payload)
+            continue
+        subscribers[sub.conn].add(name, copy)
+        sub.held += 1
+        sub.held_bytes += size
+        conns.append(sub.conn)
+    if conns:
+        engine.counters.delivers(m, now, len(conns))
+        engine.timers.watch(m.seq, fanout, until)
+        engine.deliver(conns, m, payload)
 
 
 def _out(engine: Engine, copy: Copy, now: int) -> None:
@@ -140,10 +160,19 @@ def catch_up(engine: Engine, sub: Subscription, now: int) -> None:
 # -- answers, and none -----------------------------------------------------------------------------
 
 
-def acknowledge(engine: Engine, copy: Copy, now: int) -> None:
-    """One subscriber is done with its copy."""
-    copy.fanout.acked += 1
-    _settle(engine, copy, now)
+def acknowledge(engine: Engine, who: Subscriber, copy: Copy, now: int) -> None:
+    """One subscriber is done with the copy that it holds."""
+    fanout, sub = copy.fanout, copy.sub
+    fanout.acked += 1
+    del fanout.copies[sub]
+    copy.gen += 1
+    sub.held -= 1
+    sub.held_bytes -= len(fanout.origin.body)
+    who.drop(fanout.name, copy)
+    if not fanout.copies:
+        _finish(engine, fanout, now)
+    if sub.mailbox:
+        catch_up(engine, sub, now)
 
 
 def refuse(engine: Engine, copy: Copy, delay: int, now: int) -> None:
@@ -157,6 +186,13 @@ def refuse(engine: Engine, copy: Copy, delay: int, now: int) -> None:
         copy.attempts -= 1  # its timer will count this one
     else:
         _again(engine, copy, now)
+
+
+def overdue(engine: Engine, fanout: Fanout, now: int) -> None:
+    """The time for an answer to the first delivery is over."""
+    for copy in list(fanout.copies.values()):
+        if copy.out and copy.until <= now:
+            rang(engine, copy, now)
 
 
 def rang(engine: Engine, copy: Copy, now: int) -> None:
@@ -214,9 +250,9 @@ def _settle(engine: Engine, copy: Copy, now: int) -> None:
     fanout, sub = copy.fanout, copy.sub
     _let_go(engine, copy)
     if not fanout.copies:
-        del engine.fanouts[fanout.origin.seq]
         _finish(engine, fanout, now)
-    catch_up(engine, sub, now)
+    if sub.mailbox:
+        catch_up(engine, sub, now)
 
 
 def _let_go(engine: Engine, copy: Copy) -> None:
@@ -237,9 +273,13 @@ def _take_back(engine: Engine, copy: Copy) -> None:
 def _finish(engine: Engine, fanout: Fanout, now: int) -> None:
     """Every copy is settled: the message is done, dead, or has to find somebody else."""
     m = fanout.origin
+    engine.timers.unwatch(m.seq)
+    del engine.fanouts[m.seq]
     if fanout.failed:
         text = "not acknowledged by " + ", ".join(fanout.failed)
         dlq.end(engine, m, now, fanout.reason, text)
+    elif fanout.acked and m.letter is not None:
+        settle.forget(engine, engine.queues[m.queue], m, now, "settled")
     elif fanout.acked:
         run_for(m)
         settle.complete(engine, m, now, None, False, verb="settled")

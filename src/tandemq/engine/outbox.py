@@ -18,9 +18,9 @@ class Outbox:
         self.watched = False  # somebody outside has subscribed to events
         self.listening = False  # watched, or a webhook is on: events are built only then
         self.remarking = False  # somebody looks at the whole server
-        self._changed: dict[int, Message] = {}
+        self.changed: dict[int, Message] = {}
         self._facts: dict[str, bytes | None] = {}
-        self._effects: list[Reply | Late | Deliver] = []
+        self.effects: list[Reply | Late | Deliver] = []
         self._events: list[Event | Remark] = []
 
     def say(self, type: str, m: Message, now: int, **fields: Any) -> None:
@@ -49,11 +49,11 @@ class Outbox:
 
     def tell(self, conn: int, req: Any, reply: Any) -> None:
         """Answer a request that had waited for something else than messages."""
-        self._effects.append(Late(conn, req, reply))
+        self.effects.append(Late(conn, req, reply))
 
     def deliver(self, conns: list[int], m: Message, payload: bytes) -> None:
         """Send a message to subscribers."""
-        self._effects.append(Deliver(conns, m, payload))
+        self.effects.append(Deliver(conns, m, payload))
 
     def record(self, key: str, value: bytes | None) -> None:
         """Remember a fact that is not part of a message; None forgets it."""
@@ -61,12 +61,12 @@ class Outbox:
 
     def hand_over(self) -> Outcome:
         """Return everything so far; from now on there is nothing."""
-        outcome = Outcome(self._changed, self._facts, self._effects, self._events)
-        self._changed, self._facts, self._effects, self._events = {}, {}, [], []
+        outcome = Outcome(self.changed, self._facts, self.effects, self._events)
+        self.changed, self._facts, self.effects, self._events = {}, {}, [], []
         self.owes_sync = False
         return outcome
 
     @property
     def quiet(self) -> bool:
         """Nothing waits to be taken."""
-        return not (self._changed or self._facts or self._effects)
+        return not (self.changed or self._facts or self.effects)

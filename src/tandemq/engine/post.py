@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tandemq.engine import control, dlq, overflow, publish
+from tandemq.engine import control, dlq, overflow, publish, straight
 from tandemq.engine.core import Engine
 from tandemq.engine.pressure import Level
 from tandemq.engine.queue import Queue
-from tandemq.model.broker import Mode, Overflow, Policy, Reason, options_of
+from tandemq.model.broker import NAME, NORMAL, Mode, Overflow, Policy, Reason, options_of
 from tandemq.model.errors import MemoryFull, MustWait, NotFound, QueueFull
 from tandemq.model.message import Letter, Message, State
-
-NORMAL = 1  # of the four levels low, normal, high and critical, counted from 0
-NAME = "default"  # of the jobs that letters are for workers
 
 
 def exists(engine: Engine, queue: str) -> bool:
@@ -71,6 +68,8 @@ def post(engine: Engine, q: Queue, letter: Letter, body: bytes, level: int, now:
         QueueFull: it is full, and the letter is refused; nothing has changed.
         MemoryFull: so is the memory, and a job queue drops nothing; nothing has changed.
     """
+    if straight.post(engine, q, letter, body, level, now):
+        return
     policy = q.settings.broker
     if policy is None and engine.pressure.level is Level.FULL:
         raise MemoryFull

@@ -53,8 +53,10 @@ def weight(m: Message) -> int:
     letter = m.letter
     if letter is None or not letter.headers:
         return OVERHEAD + len(m.body)
-    texts = sum(HEADER + len(k) + len(v) for k, v in letter.headers.items())
-    return OVERHEAD + len(m.body) + texts
+    size_bytes = OVERHEAD + len(m.body)
+    for key, value in letter.headers.items():
+        size_bytes += HEADER + len(key) + len(value)
+    return size_bytes
 
 
 class Pressure:

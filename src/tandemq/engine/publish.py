@@ -90,22 +90,25 @@ def publish_plain(
     q = engine.queue(queue)
     if q.bounded:
         check_space(engine, {queue: len(jobs)})
-    accepted = []
+    messages, changed, enter = engine.messages, engine.changed, q.ready.push
+    ids, seq, size = [], engine.seq, 0
     for name, body in jobs:
-        engine.seq = seq = engine.seq + 1
+        seq += 1
         id = engine.new_id(now)
         m = Message(id, queue, name, body, seq, now, now, 0, DEFAULTS, READY, READY)
-        engine.messages[id] = m
-        engine.enter(m, q)
-        engine.pressure.grow(engine, OVERHEAD + len(body))
-        accepted.append(m)
-    engine.counters.pushed += len(accepted)
+        messages[id] = changed[seq] = m
+        enter(m)  # no more is to be done for one without priority, group and time to live
+        size += OVERHEAD + len(body)
+        ids.append(id)
+    engine.seq = seq
+    engine.counters.pushed += len(ids)
+    engine.pressure.grow(engine, size)
     if engine.listening:
-        for m in accepted:
-            engine.say("pushed", m, now)
+        for id in ids:
+            engine.say("pushed", messages[id], now)
     if q.ring:
         engine.match(q, now)
-    return [m.id for m in accepted]
+    return ids
 
 
 def check_space(engine: Engine, places: Mapping[str, int]) -> None:

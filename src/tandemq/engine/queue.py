@@ -13,7 +13,7 @@ from tandemq.engine.lanes import Lanes
 from tandemq.engine.ready import Ready
 from tandemq.engine.timers import FAR
 from tandemq.model.broker import Policy
-from tandemq.model.message import Message, State
+from tandemq.model.message import DEFAULTS, Message, State
 from tandemq.model.policy import Burial, Rate, Stall
 
 if TYPE_CHECKING:
@@ -78,18 +78,22 @@ class Queue:
         "alarm",
         "bounded",
         "bucket",
+        "delayed",
         "fans_out",
         "graveyard",
         "groups",
+        "leased",
         "limited",
         "members",
         "name",
         "opens",
+        "options",
         "prioritized",
         "ready",
         "ring",
         "rounds",
         "settings",
+        "straight",
         "subscriptions",
     )
 
@@ -101,6 +105,8 @@ class Queue:
         self.bucket: Bucket | None = None  # the tokens of its rate limit
         self.bounded = False  # it takes no more than so many
         self.fans_out = False  # everybody gets every message
+        self.straight = False  # its letters may go to who is next without a stop
+        self.options = DEFAULTS  # of its letters
         self.rounds = 0  # of the match that is going on
         self.opens = FAR  # when there are tokens for whoever was refused some
         self.alarm: Alarm | None = None
@@ -112,6 +118,7 @@ class Queue:
         self.members: list[dict[int, Message]] = [{} for _ in State]
         self.members[State.DELAYED] = Tallied(_priority)
         self.members[State.DEAD] = Tallied(cause_of)
+        self.leased, self.delayed = self.members[State.LEASED], self.members[State.DELAYED]
         self.graveyard: Graveyard | None = None  # of its dead letters, once it had some
 
     @property

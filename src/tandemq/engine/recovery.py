@@ -58,7 +58,8 @@ def _undelivered(engine: Engine, m: Message) -> bool:
     """Give back what a subscriber held; False for anything else."""
     if m.lease is None or not m.lease.delivered:
         return False
-    m.lease.delivered = False  # nobody has to be told that there is a place
+    engine.timers.unwatch(m.seq)
+    m.lease.delivered, m.lease.conn = False, None  # nobody has to be told that there is a place
     engine.shift(m, "release", READY)
     return True
 

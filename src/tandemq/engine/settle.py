@@ -13,6 +13,7 @@ from tandemq.engine.core import Engine
 from tandemq.engine.deadletters import remember_try
 from tandemq.engine.endings import ended
 from tandemq.engine.overlap import dropped
+from tandemq.engine.queue import Queue
 from tandemq.engine.timeline import end_run
 from tandemq.model.broker import Reason
 from tandemq.model.crossing import data_of
@@ -123,6 +124,24 @@ def complete(
     if engine.listening:
         engine.say("completed", m, now, data=result)
     ended(engine, m, now, well=True)
+
+
+def forget(engine: Engine, q: Queue, m: Message, now: int, verb: str = "ack") -> None:
+    """A letter of a broker's queue is done, and gone."""
+    engine.shift(m, verb, GONE)
+    if engine.listening:
+        engine.say("completed", m, now, data=None)
+    if engine.watches or engine.dependents.waiting:
+        ended(engine, m, now, well=True)
+    forgot(engine, q, 1, now)
+
+
+def forgot(engine: Engine, q: Queue, count: int, now: int) -> None:
+    """So many letters were forgotten: they are counted, and their places are free."""
+    engine.counters.completed += count
+    engine.tallies.count(engine, q.name, now, well=True, ends=count)
+    if q.ready:
+        engine.match(q, now)
 
 
 def fail(

@@ -9,9 +9,9 @@ is known there by the name that its publisher gave it. Sources: VibeMQ semantics
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from tandemq.engine import admission, dlq, fanout, settle
+from tandemq.engine import admission, dlq, fanout, settle, straight
 from tandemq.engine.consumers import Subscription
 from tandemq.engine.core import Engine
 from tandemq.engine.fanout import Copy
@@ -43,6 +43,10 @@ class Subscriber:
 
     def drop(self, name: str, what: Message | Copy) -> None:
         """It is answered, or taken back."""
+        if not self.later:  # as nearly always
+            if self.held.get(name) is what:
+                del self.held[name]
+            return
         others = self.later.get(name)
         if self.held.get(name) is what:
             del self.held[name]
@@ -64,6 +68,11 @@ class Subscriber:
         for others in self.later.values():
             yield from others
 
+    @property
+    def messages(self) -> list[Message]:
+        """The messages that it holds, without the copies of those that all get."""
+        return [what for what in self.everything() if isinstance(what, Message)]
+
     # -- for the engine's inner parts, which cannot import this module ----------------------------
 
     def serve(self, engine: Engine, q: Queue, sub: Subscription, m: Message, now: int) -> None:
@@ -81,10 +90,7 @@ class Subscriber:
         if m.leases == 1:
             engine.counters.delivers(m, now)
         engine.deliver([sub.conn], m, payload)
-        if sub.willing:
-            q.ring.served(sub)
-        else:
-            q.ring.pop(sub)  # until it has answered something
+        q.ring.served(sub)
 
     def let_go(self, engine: Engine, m: Message) -> None:
         """A message that was delivered has left its lease: its place is free."""
@@ -174,7 +180,7 @@ def _end(engine: Engine, who: Subscriber, sub: Subscription, now: int, *, broken
     q.ring.drop(sub)
     del q.subscriptions[sub]
     fanout.leave(engine, who, sub, now, broken=broken)
-    held = [m for m in who.everything() if isinstance(m, Message) and m.queue == sub.queue]
+    held = [m for m in who.messages if m.queue == sub.queue]
     held.sort(key=lambda m: m.seq)
     for n, m in enumerate(held):
         _give_back(engine, m, now, interrupted=broken and n == 0)
@@ -197,35 +203,33 @@ def _policy_of(q: Queue) -> Policy:
 # -- answers, and none -----------------------------------------------------------------------------
 
 
-def acknowledge(engine: Engine, conn: int, name: str, now: int) -> bool:
-    """Settle the oldest message of this name that a connection holds; False if there is none."""
+def acknowledge(engine: Engine, conn: int, names: Iterable[str], now: int) -> int:
+    """Settle the oldest message of each name that a connection holds; return how many it held."""
     who = engine.subscribers.get(conn)
-    held = None if who is None else who.held.get(name)
-    if held is None:
-        return False
-    engine.counters.acknowledged += 1
-    if isinstance(held, Copy):
-        fanout.acknowledge(engine, held, now)
-    elif held.letter is None:
-        settle.complete(engine, held, now, None, False)
-    else:
-        _forget(engine, held, now)
-    return True
-
-
-def _forget(engine: Engine, m: Message, now: int) -> None:
-    """A letter is done, and gone: nobody waits for its end but for its place."""
-    q = engine.queues[m.queue]
-    if q.settings.broker is None:  # a job queue keeps what is completed
-        settle.complete(engine, m, now, None, False)
-        return
-    engine.counters.completed += 1
-    engine.tallies.count(engine, m.queue, now, well=True)
-    engine.shift(m, "ack", State.GONE)
-    if engine.listening:
-        engine.say("completed", m, now, data=None)
-    if q.ready:
-        engine.match(q, now)
+    if who is None:
+        return 0
+    found = 0
+    gone: dict[str, int] = {}  # how many letters of each queue went the short way
+    for name in names:
+        held = who.held.get(name)
+        if held is None:
+            continue
+        found += 1
+        if isinstance(held, Copy):
+            fanout.acknowledge(engine, who, held, now)
+            continue
+        q = engine.queues[held.queue]
+        if q.straight and held.letter is not None and not (engine.listening or engine.watches):
+            straight.forget(engine, q, who, held)
+            gone[q.name] = gone.get(q.name, 0) + 1
+        elif held.letter is None or q.settings.broker is None:  # a job queue keeps what is done
+            settle.complete(engine, held, now, None, False)
+        else:
+            settle.forget(engine, q, held, now)
+    engine.counters.acknowledged += found
+    for queue, count in gone.items():
+        settle.forgot(engine, engine.queues[queue], count, now)
+    return found
 
 
 def refuse(engine: Engine, conn: int, name: str, delay: int, now: int) -> bool:

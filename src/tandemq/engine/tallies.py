@@ -132,16 +132,16 @@ class Tallies:
         """Return what was counted for a queue, to be read only."""
         return self._of.get(queue, NOTHING)
 
-    def count(self, engine: Engine, queue: str, now: int, *, well: bool) -> None:
-        """Count one end."""
+    def count(self, engine: Engine, queue: str, now: int, *, well: bool, ends: int = 1) -> None:
+        """Count so many ends."""
         tally = self._of.get(queue)
         if tally is None:
             tally = self._of[queue] = Tally()
         series = tally.completed if well else tally.failed
         if now >= series.until:
             tally.dirty |= series.turn(now)
-        series.minutes[series.minute] += 1
-        series.total += 1
+        series.minutes[series.minute] += ends
+        series.total += ends
         series.last = now
         if queue not in self._dirty:
             self._touch(engine, queue, tally, series.minute // HOUR, now)

@@ -8,6 +8,9 @@ another.
 Deadlines mostly come in order, since each kind of span repeats: thirty seconds for every lease,
 five for every pull. So a few lines take those that fit behind their last one, and only what fits
 nowhere goes into a heap. Dead timers are swept out when their number could have doubled.
+
+What ends by the thousand long before its time is *watched* instead: that timer is taken back when
+it is not wanted any more, and so keeps nobody in memory.
 """
 
 from __future__ import annotations
@@ -37,21 +40,39 @@ class Timers:
     def __init__(self) -> None:
         self._lines: list[deque[Timer]] = [deque() for _ in range(LINES)]
         self._heap: list[Timer] = []
+        self._watched: dict[int, Timer] = {}  # by key, in the order of their moments
+        self._last = 0  # of those moments
         self._n = 0
         self._size = 0
         self._sweep_at = SLACK
-        self.nearest = FAR  # of those set since whoever sleeps until then has looked
+        self.soonest = FAR  # none living is earlier
 
     def __len__(self) -> int:
         """Return how many timers are held, dead ones among them."""
-        return self._size
+        return self._size + len(self._watched)
+
+    def watch(self, key: int, owner: Owner, when: int) -> None:
+        """Do as ``set`` does, unless ``unwatch`` comes first; each key stands for one owner."""
+        watched = self._watched
+        if when < self._last and watched:
+            self.set(owner, when)
+            return
+        self._last = when
+        self._n = n = self._n + 1
+        watched[key] = (when, n, owner, owner.gen)
+        if when < self.soonest:
+            self.soonest = when
+
+    def unwatch(self, key: int) -> None:
+        """Forget what is watched under this key, if anything is."""
+        self._watched.pop(key, None)
 
     def set(self, owner: Owner, when: int) -> None:
         """Ring ``owner`` at ``when``, if it is still of its present generation then."""
         self._n = n = self._n + 1
         self._size += 1
-        if when < self.nearest:
-            self.nearest = when
+        if when < self.soonest:
+            self.soonest = when
         timer = (when, n, owner, owner.gen)
         for line in self._lines:
             if not line or line[-1][0] <= when:
@@ -64,14 +85,37 @@ class Timers:
 
     def next_wake(self) -> int | None:
         """Return the earliest living deadline."""
-        first = self._first()
-        return None if first is None else first[0][0]
+        first, watched = self._first(), self._first_watched()
+        if first is None and watched is None:
+            self.soonest = FAR
+            return None
+        self.soonest = min(timer[0] for timer in (first and first[0], watched) if timer)
+        return self.soonest
 
     def due(self, now: int) -> Iterator[Owner]:
         """Take and yield those whose deadline has come; each may set itself again."""
-        while (first := self._first()) is not None and first[0][0] <= now:
-            self._size -= 1
-            yield (first.popleft() if isinstance(first, deque) else heappop(first))[2]
+        while True:
+            first, watched = self._first(), self._first_watched()
+            if watched is not None and (first is None or watched < first[0]):
+                if watched[0] > now:
+                    return
+                del self._watched[next(iter(self._watched))]
+                yield watched[2]
+            elif first is not None and first[0][0] <= now:
+                self._size -= 1
+                yield (first.popleft() if isinstance(first, deque) else heappop(first))[2]
+            else:
+                return
+
+    def _first_watched(self) -> Timer | None:
+        """Return the earliest living timer of what is watched."""
+        watched = self._watched
+        while watched:
+            key, timer = next(iter(watched.items()))
+            if timer[2].gen == timer[3]:
+                return timer
+            del watched[key]
+        return None
 
     def _first(self) -> deque[Timer] | list[Timer] | None:
         """Return the line, or the heap, that begins with the earliest living timer."""

@@ -18,6 +18,8 @@ from tandemq.model.message import Options
 MAX_SIZE: Final = 10_000  # messages that wait in a queue, unless its policy says otherwise
 UNBOUNDED: Final = 2_147_483_647  # shown as the size of a queue without a bound
 ENDLESS: Final = 2_147_483_647  # attempts of what must never be dropped for want of an answer
+NAME: Final = "default"  # of the jobs that letters are for workers
+NORMAL: Final = 1  # of the four levels low, normal, high and critical, counted from 0
 WINDOW: Final = 1_000  # messages that a subscriber may hold unanswered
 
 

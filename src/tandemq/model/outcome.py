@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from tandemq.model.errors import TandemqError
 from tandemq.model.message import Message
 
@@ -17,7 +19,7 @@ class Reply(NamedTuple):
     refused: TandemqError | None = None  # instead: it cannot be pulled from that queue
 
 
-class Deliver(NamedTuple):
+class Deliver(Struct, gc=False):
     """A message for subscribers, which nobody asked for at this moment."""
 
     conns: list[int]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from tandemq.engine import clock
 from tandemq.engine.core import Engine
-from tandemq.engine.timers import FAR
 from tandemq.server.meter import now_ms
 
 LONGEST_SLEEP = 60.0  # s; a clock that is set meanwhile is noticed then at the latest
@@ -25,9 +24,8 @@ class Alarm:
     def set(self) -> None:
         """Ring for the next deadline; ringing too early is cheaper than a new timer each turn."""
         timers = self._engine.timers
-        if self._timer is not None and timers.nearest >= self._at:
+        if self._timer is not None and timers.soonest >= self._at:
             return
-        timers.nearest = FAR
         wake = clock.next_wake(self._engine)
         if wake is None or (self._timer is not None and self._at <= wake):
             return

@@ -34,12 +34,20 @@ class Effects:
         self._connections = runtime.connections
         self.last: list[tuple[Connection, bytes]] = []  # answers behind what this turn delivers
 
-    def serve(self, effect: Reply | Late | Deliver) -> None:
-        """Answer a request that had waited, or push a message."""
-        if type(effect) is Deliver:
-            self._deliver(effect)
-        else:
-            self._answer(effect)
+    def serve(self, effects: list[Reply | Late | Deliver]) -> None:
+        """Answer requests that had waited, and push messages."""
+        run: list[Deliver] = []  # for the same subscribers
+        for effect in effects:
+            if type(effect) is not Deliver:
+                self._push(run)
+                run = []
+                self._answer(effect)
+            elif run and effect.conns != run[0].conns:
+                self._push(run)
+                run = [effect]
+            else:
+                run.append(effect)
+        self._push(run)
 
     def say_last(self) -> None:
         """Say what stands behind the deliveries of this turn."""
@@ -67,31 +75,47 @@ class Effects:
         if connection is not None:
             self._runtime.late(connection, effect)
 
-    def _deliver(self, effect: Deliver) -> None:
-        m = effect.message
-        frame = delivery(name_of(m), m.queue, effect.payload, headers_of(m))
-        said: dict[Form, bytes] = {}
+    def _push(self, run: list[Deliver]) -> None:
+        """Push messages to the same subscribers."""
+        said: dict[Form, Said] = {}
         now = self._runtime.loop.time()
-        for id in effect.conns:
+        for id in run[0].conns if run else ():
             connection = self._connections.get(id)
             if connection is None:
                 continue
             form = connection.session.form
-            data = said.get(form)
-            if data is None:
-                try:
-                    data = said[form] = form.deliver(frame)
-                except Unsendable as why:
-                    self._undeliverable(connection, frame, why)
-                    continue
+            if (written := said.get(form)) is None:
+                written = said[form] = Said(form, run)
+            for frame, why in written.failed:
+                self._undeliverable(connection, frame, why)
             connection.delivered = now
-            self._runtime.say(connection, data)
+            connection.owed += written.size
+            connection.out += written.frames
+            self._runtime.touched[connection] = None
 
     def _undeliverable(self, connection: Connection, frame: Frame, why: Unsendable) -> None:
         log.warning("a message of queue %s cannot be delivered: %s", frame.queue, why)
         self._runtime.begin()
         engine = self._runtime.engine
         subscriptions.undeliverable(engine, connection.id, frame.id, str(why), now_ms())
+
+
+class Said:
+    """Messages in one form."""
+
+    __slots__ = ("failed", "frames", "size")
+
+    def __init__(self, form: Form, run: list[Deliver]) -> None:
+        self.frames: list[bytes] = []
+        self.failed: list[tuple[Frame, Unsendable]] = []
+        for effect in run:
+            m = effect.message
+            frame = delivery(name_of(m), m.queue, effect.payload, headers_of(m))
+            try:
+                self.frames.append(form.deliver(frame))
+            except Unsendable as why:
+                self.failed.append((frame, why))
+        self.size = sum(map(len, self.frames))
 
 
 def headers_of(m: Message) -> dict[str, str] | None:

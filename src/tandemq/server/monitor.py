@@ -65,15 +65,23 @@ class Durations:
 
     def turn_took(self, seconds: float, counters: Counters) -> None:
         """A turn is over: share its time among what it did."""
-        after = (counters.pushed, counters.pulled, counters.completed)
-        before, self._before = self._before, after
-        if after == before:
+        before = self._before
+        self._before = pushed, pulled, completed = (
+            counters.pushed,
+            counters.pulled,
+            counters.completed,
+        )
+        pushed, pulled, completed = pushed - before[0], pulled - before[1], completed - before[2]
+        done = pushed + pulled + completed
+        if not done:
             return
-        done = [now - then for now, then in zip(after, before, strict=True)]
-        share = seconds / sum(done)
-        for histogram, times in zip(self.of.values(), done, strict=True):
-            if times > 0:
-                histogram.add(share, times)
+        share, of = seconds / done, self.of
+        if pushed:
+            of["push"].add(share, pushed)
+        if pulled:
+            of["pull"].add(share, pulled)
+        if completed:
+            of["ack"].add(share, completed)
 
 
 class Monitor:

@@ -16,8 +16,6 @@ from typing import Any
 
 from msgspec import Raw
 
-from tandemq.commands.call import LATER, SILENCE, Pulled
-from tandemq.commands.table import BY_REQUEST
 from tandemq.config import Settings
 from tandemq.engine import clock, consume, facts, recovery
 from tandemq.engine.core import Engine
@@ -30,13 +28,13 @@ from tandemq.server.accounts import Accounts
 from tandemq.server.alarm import Alarm
 from tandemq.server.bounds import policy, rules
 from tandemq.server.committer import Committer
-from tandemq.server.connections import HIGH_WATER, Connection
+from tandemq.server.connections import Connection
 from tandemq.server.crowd import Crowd
 from tandemq.server.effects import Effects
 from tandemq.server.events import TOLD, Observers, Outlet
 from tandemq.server.feed import Feed
 from tandemq.server.grants import Grants
-from tandemq.server.guard import gate
+from tandemq.server.intake import Intake
 from tandemq.server.meter import Meter, Watch, now_ms
 from tandemq.server.monitor import Monitor
 from tandemq.server.outage import Outage
@@ -44,13 +42,10 @@ from tandemq.server.turns import SLICE, Turns
 from tandemq.server.undo import undo
 from tandemq.stores.base import Store, StoreFailed
 from tandemq.stores.rows import decode
-from tandemq.wires.bunqueue.session import Refusal
-from tandemq.wires.vibemq.session import Packed
 
 log = logging.getLogger("tandemq.server")
 
 PROBE_FACT = "probe"
-HELD_BYTES = 8 << 20  # that one connection may wait to publish (ruling 19)
 
 Answer = tuple[Any, Any, Any]  # a connection or who else is told, what, of which request
 
@@ -63,28 +58,30 @@ class Runtime:
         self.store = store
         self.loop = asyncio.get_running_loop()
         self.crowd = Crowd(settings, self.loop)
-        self.connections, self._silent = self.crowd.open, self.crowd.silent
+        self.connections = self.crowd.open
         self.next_id = self.crowd.next_id
         self.policy = policy(settings)
         self.meter = Meter()
-        self.turns = Turns(self.loop, self.meter, self._go_on)
         self._watch = Watch(now_ms())
         self.engine = Engine(
             new_id=Uuid7(os.urandom).__call__,  # a method is called sooner than an object
             uniform=random.random,
             rules=rules(settings, persistent=store.persistent),
         )
-        self._patient = store.persistent and settings.durability != "buffered"
-        self._committer: Committer | None = None
+        self.patient = store.persistent and settings.durability != "buffered"
+        self.committer: Committer | None = None
         self.outage = Outage(self._probe)
         self.held: list[Answer] = []
-        self._touched: dict[Connection, None] = {}
+        self.touched: dict[Connection, None] = {}  # those to which something was said in this turn
         self._turning = False
-        self._turn_ends = 0.0  # s of the meter's clock
-        self._alarm = Alarm(self.engine, self._begin_turn)
-        self._grants = Grants()
+        self.turn_ends = 0.0  # s of the meter's clock
+        self._alarm = Alarm(self.engine, self.begin_turn)
+        self.grants = Grants()
         self.http_port: int | None = None  # where HTTP is served
         self.broken: asyncio.Future[StoreFailed] = self.loop.create_future()
+        self.intake = Intake(self)
+        self.received = self.intake.received
+        self.turns = Turns(self.loop, self.meter, self.intake.go_on)
         self.effects = Effects(self)
         self.accounts = Accounts(self)
         self.observers = Observers(self)
@@ -100,7 +97,7 @@ class Runtime:
             self._load()
         self.accounts.begin(store)
         if store.persistent:
-            self._committer = Committer(
+            self.committer = Committer(
                 store,
                 self.release,
                 lambda *lost: undo(self, *lost),
@@ -111,7 +108,7 @@ class Runtime:
             engine.finished.keep_bounds(engine)
             if lost:
                 log.warning("%d jobs were running when the server ended; they run again", lost)
-        self._begin_turn()
+        self.begin_turn()
 
     def _load(self) -> None:
         for row in self.store.load():
@@ -128,7 +125,7 @@ class Runtime:
         for connection in list(self.connections.values()):
             if connection.is_broker:
                 self.say(connection, connection.session.goodbye("server_shutdown"))
-        self._begin_turn()
+        self.begin_turn()
 
     @property
     def winding_down(self) -> bool:
@@ -144,8 +141,8 @@ class Runtime:
         self.feed.close()
         await self.accounts.passwords.close()
         await self.observers.deliveries.close()
-        if self._committer is not None and not self.broken.done():
-            await self._committer.close()
+        if self.committer is not None and not self.broken.done():
+            await self.committer.close()
         for connection in list(self.connections.values()):
             connection.close()
         self._alarm.cancel()
@@ -154,7 +151,9 @@ class Runtime:
     @property
     def leased(self) -> int:
         """How many messages somebody holds."""
-        return sum(map(len, self.engine.leased_by.values())) + len(self.engine.fanouts)
+        engine = self.engine
+        delivered = sum(len(who.messages) for who in engine.subscribers.values())
+        return delivered + sum(map(len, engine.leased_by.values())) + len(engine.fanouts)
 
     # -- from connections ----------------------------------------------------------------------
 
@@ -166,127 +165,40 @@ class Runtime:
         self.engine.workers.disconnected(connection.id)
         self.accounts.left(connection)
         self.observers.unsubscribe(connection)
-        self._touched.pop(connection, None)
-        self._begin_turn()
+        self.touched.pop(connection, None)
+        self.begin_turn()
         engine, broken = self.engine, connection.broken and not self.winding_down
         consume.disconnect(engine, connection.id, now_ms(), connection.spared, broken=broken)
-
-    def received(self, connection: Connection, items: list[Any]) -> None:
-        """Run requests in order, as far as the window of the connection allows."""
-        self._silent.pop(connection.id, None)
-        self._begin_turn()
-        if connection.backlog or connection.busy:
-            connection.postpone(items)
-            return
-        self._run_all(connection, items, self._turn_ends)
-
-    def _go_on(self, connection: Connection, ends: float) -> None:
-        """Run what was postponed, as far as there is room and time now."""
-        self._begin_turn()
-        items = list(connection.backlog)
-        connection.backlog.clear()
-        self._run_all(connection, items, ends, 1)
-        connection.heard(len(items))
-
-    def _run_all(
-        self, connection: Connection, items: list[Any], ends: float, every: int = 4
-    ) -> None:
-        """Run requests until a moment of the clock, which is read once in ``every`` requests."""
-        call, clock = connection.call, self.meter.clock
-        call.now = now = now_ms()
-        for i, item in enumerate(items):
-            if connection.waiting >= connection.window or connection.owed > HIGH_WATER:
-                if connection.out:
-                    connection.flush()  # what is said need not wait for the end of the turn
-                if connection.busy:
-                    connection.postpone(items[i:])
-                    return
-            if i % every == 0 and i and clock() > ends:
-                connection.postpone(items[i:])
-                self.turns.resume(connection)
-                return
-            try:
-                self._run(connection, item, now)
-            except TandemqError as error:
-                self.engine.counters.errors += 1
-                self.say(connection, connection.session.refuse(error, _req(connection, item)))
-                if error.fatal:
-                    self.hang_up(connection)
-                    return
-            except Exception:
-                log.exception("a bug in %s", type(item).__name__)
-                self.say(connection, connection.session.refuse(Exception(), _req(connection, item)))
-
-    # -- requests ------------------------------------------------------------------------------
-
-    def _run(self, connection: Connection, request: Any, now: int) -> None:
-        row = BY_REQUEST.get(type(request))
-        if row is None and type(request) is Packed:
-            request = connection.session.unpack(request)
-            row = BY_REQUEST.get(type(request))
-        if row is None or connection.limiter is not None or not connection.trusted:
-            gate(connection, request, now)
-            assert row is not None, "what is no request was refused"
-        reply = row.run(request, connection.call)
-        if reply is LATER:
-            connection.waiting += 1
-            if self.engine.held_bytes.get(connection.id, 0) > HELD_BYTES:
-                connection.window = connection.waiting  # no more until some of it is in
-            return
-        if reply is SILENCE:
-            return
-        answer = connection.session.answer(reply, request.req_id)
-        connection.owed += len(answer)
-        if granted := type(reply) is Pulled and reply.messages:
-            self._grants.note(connection, now)
-        # While writing fails a lease has to be kept before it is told of, as a promise has always.
-        waits = self._committer is not None and (row.keeps or (granted and self.outage))
-        if waits and self._unkept:
-            self.held.append((connection, answer, request.req_id))
-        elif row.last:
-            self.effects.last.append((connection, answer))
-        else:
-            connection.out.append(answer)
-            self._touched[connection] = None
-
-    @property
-    def _unkept(self) -> bool:
-        """Something that an answer may rest on is not kept yet, and it is to wait for that."""
-        committer = self._committer
-        if committer is None or not (self._patient or self.engine.owes_sync):
-            return False
-        return committer.pending or not self.engine.quiet
 
     def say(self, connection: Connection, answer: bytes) -> None:
         """Write something with the rest of this turn."""
         connection.owed += len(answer)
         connection.out.append(answer)
-        self._touched[connection] = None
+        self.touched[connection] = None
 
     def hang_up(self, connection: Connection) -> None:
-        self._touched.pop(connection, None)
+        self.touched.pop(connection, None)
         connection.close()
 
     # -- turns ---------------------------------------------------------------------------------
 
     def begin(self) -> int:
         """Begin a turn for what comes from neither a connection nor the clock; return now (ms)."""
-        self._begin_turn()
+        self.begin_turn()
         return now_ms()
 
-    def _begin_turn(self) -> None:
+    def begin_turn(self) -> None:
         """Do what is due, and see to it that this turn has an end."""
         if self._turning:
             return
         self._turning = True
-        self._turn_ends = self.meter.turn_began() + SLICE
+        self.turn_ends = self.meter.turn_began() + SLICE
         self.loop.call_soon(self._end_turn)
         now = now_ms()
         if (step := self._watch.step(now)) is not None:
             log.warning("the clock was set by %d ms; leases and waits move with it", step)
             clock.shift_spans(self.engine, step)
-        wake = clock.next_wake(self.engine)
-        if wake is not None and wake <= now:
+        if self.engine.timers.soonest <= now:
             clock.tick(self.engine, now)
 
     def _end_turn(self) -> None:
@@ -294,18 +206,19 @@ class Runtime:
         outcome = self.engine.take()
         if self.broken.done():
             return  # memory is ahead of the store for good: nothing of it is told or kept
-        for effect in outcome.effects:
-            self.effects.serve(effect)
-        self.effects.say_last()
+        if outcome.effects:
+            self.effects.serve(outcome.effects)
+        if self.effects.last:
+            self.effects.say_last()
         held, self.held = self.held, []
         if told := self.observers.collected(outcome.events):
-            if self._committer is not None and self._patient:
+            if self.committer is not None and self.patient:
                 held += told
             else:
                 self.release(told, False)
-        if self._committer is not None:
-            self._committer.add(outcome, held)
-        self._grants.check()
+        if self.committer is not None:
+            self.committer.add(outcome, held)
+        self.grants.check()
         self._flush()
         self._alarm.set()
         self.meter.turn_ended(self.engine.counters)
@@ -317,8 +230,8 @@ class Runtime:
             connection.let_go()
         answer, req_id = connection.session.late(effect)
         if isinstance(effect, Reply) and effect.messages:
-            self._grants.note(connection, now_ms())
-        if self.outage or (self._patient and isinstance(effect, Late)):
+            self.grants.note(connection, now_ms())
+        if self.outage or (self.patient and isinstance(effect, Late)):
             connection.owed += len(answer)
             self.held.append((connection, answer, req_id))
         else:
@@ -328,14 +241,14 @@ class Runtime:
 
     def answer(self, connection: Connection, req: Raw, reply: Any) -> None:
         """Answer at once a request that had waited; nothing of the answer has to be kept first."""
-        self._begin_turn()
+        self.begin_turn()
         connection.waiting -= 1
         self.say(connection, connection.session.late(Late(connection.id, req, reply))[0])
         if isinstance(reply, TandemqError) and reply.fatal:
             self.hang_up(connection)
 
     def _flush(self) -> None:
-        touched, self._touched = self._touched, {}
+        touched, self.touched = self.touched, {}
         for connection in touched:
             connection.flush()
             if connection.backlog:
@@ -359,7 +272,7 @@ class Runtime:
     def _probe(self) -> None:
         """Try to write, so that an idle server notices when it works again."""
         self.engine.record(PROBE_FACT, str(now_ms()).encode())
-        self._begin_turn()
+        self.begin_turn()
 
     def delivered(self, hook: Webhook, event: str, well: bool) -> None:
         """A delivery has ended."""
@@ -387,10 +300,3 @@ class Runtime:
 
     def storage(self) -> dict[str, Any]:
         return self.outage.status()
-
-
-def _req(connection: Connection, item: Any) -> Any:
-    """Return what the answer to a request repeats."""
-    if type(item) is Packed:
-        return connection.session.opened
-    return item.req if type(item) is Refusal else item.req_id

@@ -42,7 +42,7 @@ def undo(
         return
     runtime.outage.began(failure, now_ms())
     for effect in outcome.effects:
-        runtime.effects.serve(effect)
+        runtime.effects.serve([effect])
     held, runtime.held = held + runtime.held, []  # what was just handed out is taken back too
     recovery.roll_back(
         runtime.engine,

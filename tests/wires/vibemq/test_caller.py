@@ -59,7 +59,7 @@ def test_messages_are_settled_by_their_id(wire: Wire) -> None:
     assert message == Frame(Kind.DELIVER, "m", "q", b"1", {"k": "v"})
     ack = only(session, caller.ack(message.id))
     assert isinstance(ack, Ack)
-    assert ack.message == "m"
+    assert ack.messages == ["m"]
     nack = only(session, caller.give_back(message.id, 250))
     assert isinstance(nack, Nack)
     assert (nack.message, nack.delay) == ("m", 250)

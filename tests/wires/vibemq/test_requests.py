@@ -40,7 +40,7 @@ EVERY: dict[Kind, tuple[dict[str, Any], Any]] = {
     Kind.PUBLISH: (IN_Q, about_q(Publish, Kind.PUBLISH_ACK, id="m")),
     Kind.SUBSCRIBE: (IN_Q, about_q(Subscribe, Kind.SUBSCRIBE_ACK)),
     Kind.UNSUBSCRIBE: (IN_Q, about_q(Unsubscribe, Kind.UNSUBSCRIBE_ACK)),
-    Kind.ACK: ({}, Ack(message="m", req_id=Ticket("m"))),
+    Kind.ACK: ({}, Ack(messages=["m"], req_id=Ticket("m"))),
     Kind.NACK: ({}, Nack(message="m", req_id=Ticket("m"))),
     Kind.CREATE_QUEUE: (IN_Q, about_q(CreateQueue, Kind.CREATE_QUEUE)),
     Kind.DELETE_QUEUE: (IN_Q, about_q(DeleteQueue, Kind.DELETE_QUEUE)),
@@ -197,7 +197,8 @@ def test_an_empty_credential_is_none(header: str) -> None:
 )
 def test_a_message_is_settled_by_its_id_or_by_a_header(kind, headers, message) -> None:
     found = asked(kind, True, headers=headers)
-    assert (found.req_id, found.message) == (Ticket("m"), message)
+    named = found.messages if kind is Kind.ACK else [found.message]
+    assert (found.req_id, named) == (Ticket("m"), [message])
 
 
 def test_a_message_may_come_back_later() -> None:

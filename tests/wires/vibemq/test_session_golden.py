@@ -43,7 +43,7 @@ def test_a_golden_frame_of_a_client_is_a_request_or_refused_as_recorded(vector) 
     else:
         assert type(item) is REQUESTS[vector["message"]["type"]]
     if "recommended" in wanted and vector["message"]["typeName"] == "Ack":
-        assert item.message == vector["message"]["headers"]["messageId"]
+        assert item.messages == [vector["message"]["headers"]["messageId"]]
     if "recommended" in wanted and "storedPriority" in wanted:
         assert item.level == wanted["recommended"]
 

@@ -19,7 +19,7 @@ from tandemq.wires.vibemq.kinds import Kind
 from tandemq.wires.vibemq.requests import HIGH, NORMAL, Ack, Publish, Refusal, Ticket
 from tandemq.wires.vibemq.session import Session
 
-ACK = Ack(message="m", req_id=Ticket("m"))
+ACK = Ack(messages=["m"], req_id=Ticket("m"))
 
 
 def published(
@@ -43,10 +43,10 @@ def the_long_way(text: bytes) -> Any:
 
 def agrees(text: bytes) -> bool:
     """Whether the short way was taken; what it says must be what the long way says."""
-    found = usual.read(text)
-    if found is None:
+    said = usual.look(text)
+    if said is None:
         return False
-    assert found == the_long_way(text)
+    assert usual.request(said) == the_long_way(text)
     return True
 
 
@@ -68,7 +68,7 @@ USUAL = [
 
 @pytest.mark.parametrize(("text", "wanted"), USUAL)
 def test_what_real_clients_write_takes_the_short_way(text: str, wanted: Any) -> None:
-    assert usual.read(text.encode()) == wanted
+    assert usual.request(usual.look(text.encode())) == wanted
     assert agrees(text.encode())
 
 
@@ -103,11 +103,11 @@ UNUSUAL = [
 
 @pytest.mark.parametrize("text", UNUSUAL, ids=lambda text: text[:60])
 def test_whatever_else_there_is_takes_the_long_way(text: str) -> None:
-    assert usual.read(text.encode()) is None
+    assert usual.look(text.encode()) is None
 
 
 def test_text_that_is_no_utf8_takes_the_long_way() -> None:
-    assert usual.read(b'{"id":"m","type":"Publish","queue":"q","payload":"\xff"}') is None
+    assert usual.look(b'{"id":"m","type":"Publish","queue":"q","payload":"\xff"}') is None
 
 
 def test_both_ways_agree_on_golden_recorded_and_spoilt_frames() -> None:

@@ -244,7 +244,7 @@ def _done(reply: None, req: Raw) -> bytes:
 
 
 def _pushed(reply: Pushed, req: Raw) -> bytes:
-    return codec.spliced((codec.OK_ID, reply.id, codec.REQ, req))
+    return codec.framed(codec.OK_ID, codec.text(reply.id), codec.REQ, req)
 
 
 def _pushed_many(reply: PushedMany, req: Raw) -> bytes:

@@ -76,7 +76,7 @@ class Form(ABC):
         if frame.payload is not None and too_deep(frame.payload, self.depth):
             raise Unsendable(f"the payload is nested deeper than {self.depth}")
         said = self.write(frame)
-        if not self.fits(said):
-            size = len(said) - self.head
+        size = len(said) - self.head
+        if size > MAX_MESSAGE:
             raise Unsendable(f"the message takes {size} bytes, more than {MAX_MESSAGE}")
         return said

@@ -16,11 +16,10 @@ from tandemq.wires.vibemq.frames import Form, Frame, Unreadable, Unsendable, fre
 from tandemq.wires.vibemq.kinds import NAMES, number_of
 
 WHY_LIMIT: Final = 1 << 16  # bytes of a bad text that is read again to find out what is wrong
+VERSION: Final = "1.0"
 HEADERS_LIMIT: Final = 1 << 20  # bytes of the text of headers; as objects they are many times that
 
 _length = Layout(">I").pack
-_text = msgspec.json.Encoder().encode
-_VERSION = b',"schemaVersion":"1.0"'
 
 
 # -- reading -------------------------------------------------------------------------------------
@@ -153,6 +152,22 @@ def _first_id(text: bytes) -> str | None:
 # -- writing -------------------------------------------------------------------------------------
 
 
+class _Said(Struct, gc=False, rename="camel", omit_defaults=True):
+    """A frame, its members in the reference's order."""
+
+    id: str
+    type: str
+    queue: str | None = None
+    payload: Raw | None = None
+    headers: dict[str, str] | None = None
+    schema_version: str = ""
+    error_code: str | None = None
+    error_message: str | None = None
+
+
+_encode = msgspec.json.Encoder().encode
+
+
 class JsonForm(Form):
     """How frames are written to a peer of this wire: types begin with small or capital letters."""
 
@@ -160,33 +175,27 @@ class JsonForm(Form):
     depth = json_text.DEPTH - 1  # the frame around it counts
 
     def __init__(self, camel: bool) -> None:
-        self._types: dict[int | str, bytes] = {
-            number: b',"type":' + _text(name[0].lower() + name[1:] if camel else name)
-            for number, name in NAMES.items()
+        self._types: dict[int | str, str] = {
+            number: name[0].lower() + name[1:] if camel else name for number, name in NAMES.items()
         }
 
     def write(self, frame: Frame) -> bytes:
+        payload = frame.payload
+        said = _Said(
+            frame.id,
+            self._types[frame.kind],
+            frame.queue,
+            None if payload is None else Raw(payload),
+            frame.headers,
+            VERSION,
+            frame.code,
+            frame.text,
+        )
         try:
-            body = self._body(frame)
+            body = _encode(said)
         except UnicodeEncodeError:
             raise Unsendable("a text holds half of a surrogate pair") from None
         return _length(len(body)) + body
-
-    def _body(self, frame: Frame) -> bytes:
-        parts = [b'{"id":', _text(frame.id), self._types[frame.kind]]
-        if frame.queue is not None:
-            parts += (b',"queue":', _text(frame.queue))
-        if frame.payload is not None:
-            parts += (b',"payload":', frame.payload)
-        if frame.headers is not None:
-            parts += (b',"headers":', _text(frame.headers))
-        parts.append(_VERSION)
-        if frame.code is not None:
-            parts += (b',"errorCode":', _text(frame.code))
-        if frame.text is not None:
-            parts += (b',"errorMessage":', _text(frame.text))
-        parts.append(b"}")
-        return b"".join(parts)
 
 
 PASCAL: Final = JsonForm(camel=False)

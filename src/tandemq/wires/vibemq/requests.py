@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from tandemq.commands.all import BROKER
 from tandemq.commands.broker import Ack, Nack, Publish, Subscribe, Unsubscribe
@@ -23,12 +24,13 @@ from tandemq.wires.vibemq.queues import read_options
 LONGEST_ADMIN: Final = 1 << 16  # bytes of the payload of a command about users
 LOW, NORMAL, HIGH, CRITICAL = range(4)
 PRIORITIES: Final = {
-    "0": LOW, "1": NORMAL, "2": HIGH, "3": CRITICAL,
-    "low": LOW, "normal": NORMAL, "high": HIGH, "critical": CRITICAL,
-}  # fmt: skip
+    spelling: level
+    for level, name in enumerate(("Low", "Normal", "High", "Critical"))
+    for spelling in (str(level), name, name.lower())
+}
 
 
-class Ticket(NamedTuple):
+class Ticket(Struct, frozen=True, gc=False):
     """What the answer to a frame repeats, and what a Connect offers besides."""
 
     id: str | None  # None: none could be read
@@ -115,7 +117,10 @@ def _subscribe(f: Frame) -> Subscribe:
 def priority(headers: dict[str, str]) -> int:
     """Return the level that a message asks for; what is none is normal."""
     said = headers.get("priority")
-    return NORMAL if said is None else PRIORITIES.get(said.strip().lower(), NORMAL)
+    if said is None:
+        return NORMAL
+    level = PRIORITIES.get(said)
+    return PRIORITIES.get(said.strip().lower(), NORMAL) if level is None else level
 
 
 def _message(f: Frame) -> str:
@@ -188,7 +193,7 @@ _MAKE: dict[int, Callable[[Frame], BrokerRequest]] = {
     Kind.PUBLISH: _publish,
     Kind.SUBSCRIBE: _subscribe,
     Kind.UNSUBSCRIBE: _about_queue(Unsubscribe, "unsubscribe", Kind.UNSUBSCRIBE_ACK),
-    Kind.ACK: lambda f: Ack(message=_message(f), req_id=Ticket(f.id)),
+    Kind.ACK: lambda f: Ack(messages=[_message(f)], req_id=Ticket(f.id)),
     Kind.NACK: _nack,
     Kind.CREATE_QUEUE: _create,
     Kind.DELETE_QUEUE: _about_queue(DeleteQueue, "DeleteQueue", Kind.DELETE_QUEUE),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from functools import lru_cache
 from typing import Final
 
 from tandemq.wires.vibemq.frames import Frame
@@ -20,6 +19,7 @@ BAD_QUEUE: Final = (
 )
 NO_KEY: Final = "Header key cannot be empty."
 
+_GOOD: set[str] = set()  # names that were looked at
 _LETTERS_AND_DIGITS = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Nd"))
 
 
@@ -35,15 +35,16 @@ def broken(frame: Frame) -> str | None:
 
 def broken_name(queue: str) -> str | None:
     """Return what is wrong with the name of a queue."""
-    # What is too long is not remembered, so that the names in memory are bounded.
-    return LONG_QUEUE if len(queue) > LONGEST_QUEUE_NAME else _broken_short_name(queue)
-
-
-@lru_cache(maxsize=4096)
-def _broken_short_name(queue: str) -> str | None:
-    if _units(queue) > LONGEST_QUEUE_NAME:
+    if queue in _GOOD:
+        return None
+    if len(queue) > LONGEST_QUEUE_NAME or _units(queue) > LONGEST_QUEUE_NAME:
         return LONG_QUEUE
-    return None if queue and all(map(in_names, queue)) else BAD_QUEUE
+    if not queue or not all(map(in_names, queue)):
+        return BAD_QUEUE
+    if len(_GOOD) >= 4096:
+        _GOOD.clear()
+    _GOOD.add(queue)
+    return None
 
 
 def in_names(char: str) -> bool:
@@ -60,8 +61,10 @@ def broken_headers(headers: dict[str, str]) -> str | None:
         return f"Too many headers ({len(headers)}). Maximum: {MOST_HEADERS}."
     if "" in headers:
         return NO_KEY
+    if 2 * max(map(len, headers.values())) <= LONGEST_HEADER_VALUE:  # as with nearly all
+        return None
     for key, value in headers.items():
-        if 2 * len(value) > LONGEST_HEADER_VALUE and _units(value) > LONGEST_HEADER_VALUE:
+        if _units(value) > LONGEST_HEADER_VALUE:
             return (
                 f"Header value for '{key[:SHOWN]}' exceeds maximum length ({LONGEST_HEADER_VALUE})."
             )

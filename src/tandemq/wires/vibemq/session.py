@@ -2,10 +2,11 @@
 
 Make one with the wire that ``sniff`` found, and give it every byte from the first one on:
 
-* ``receive(data)`` returns what the bytes complete, in order: requests (``requests.py``),
-  ``Refusal``s, and ``Packed`` frames. Hand the latter to ``unpack`` when their turn comes, not
-  before: whether they may be opened depends on what came earlier, and opened they may be a thousand
-  times as large. A refusal whose error is fatal is the last item; tell it, then close.
+* ``receive(data)`` returns what the bytes complete, in order: requests (``requests.py``; acks that
+  follow each other are one), ``Refusal``s, and ``Packed`` frames. Hand the latter to ``unpack``
+  when their turn comes, not before: whether they may be opened depends on what came earlier, and
+  opened they may be a thousand times as large. A refusal whose error is fatal is the last item;
+  tell it, then close.
 * ``answer(reply, ticket)`` is the good answer of the request with that ticket (its ``req_id``),
   ``reply`` being what its command returned. That of a Connect accepts it: from then on frames are
   written as was agreed, and compressed ones are read. Again for every further Connect that is
@@ -29,6 +30,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tandemq.commands.broker import Ack
 from tandemq.commands.call import QueueShown
 from tandemq.commands.table import BrokerRequest
 from tandemq.model.body import well_formed
@@ -109,8 +111,14 @@ class Session:
         found: list[BrokerRequest | Refusal | Packed] = []
         if self._lost:
             return found
+        acknowledged: list[str] | None = None  # by what came last, if these were acks
         for body in self._frames.feed(data):
-            item = (usual.read(body) if self._usual else None) or self._look(body)
+            said = usual.look(body) if self._usual else None
+            if acknowledged is not None and isinstance(said, usual.UsualAck):
+                acknowledged.append(said.id)
+                continue
+            item = self._look(body) if said is None else usual.request(said)
+            acknowledged = item.messages if type(item) is Ack and self.welcomed else None
             found.append(item)
             if type(item) is Refusal and item.error.fatal:
                 return found

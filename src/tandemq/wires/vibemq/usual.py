@@ -14,11 +14,13 @@ from msgspec import Raw, Struct
 from tandemq.commands.broker import Ack, Publish
 from tandemq.wires.vibemq import json_text, rules
 from tandemq.wires.vibemq.json_codec import HEADERS_LIMIT
+from tandemq.wires.vibemq.json_text import DEPTH
 from tandemq.wires.vibemq.kinds import Kind
 from tandemq.wires.vibemq.requests import NORMAL, Ticket, priority
+from tandemq.wires.vibemq.rules import LONGEST_HEADER_VALUE, MOST_HEADERS
 
 
-class _Publish(
+class _UsualPublish(
     Struct, tag_field="type", tag="Publish", rename="camel", forbid_unknown_fields=True, gc=False
 ):
     id: str
@@ -28,11 +30,11 @@ class _Publish(
     schema_version: str = ""
 
 
-class _CamelPublish(_Publish, tag="publish"):
+class _CamelPublish(_UsualPublish, tag="publish"):
     pass
 
 
-class _Ack(
+class UsualAck(
     Struct, tag_field="type", tag="Ack", rename="camel", forbid_unknown_fields=True, gc=False
 ):
     id: str
@@ -40,16 +42,18 @@ class _Ack(
     schema_version: str = ""
 
 
-class _CamelAck(_Ack, tag="ack"):
+class _CamelAck(UsualAck, tag="ack"):
     pass
 
 
-_decode = msgspec.json.Decoder(_Publish | _Ack | _CamelPublish | _CamelAck).decode
+_PUBLISH_ACK = Kind.PUBLISH_ACK
+_decode = msgspec.json.Decoder(_UsualPublish | UsualAck | _CamelPublish | _CamelAck).decode
 
 
-def read(text: bytes) -> Publish | Ack | None:
-    """Return the request, None where it takes a closer look."""
-    if len(text) > HEADERS_LIMIT:
+def look(text: bytes) -> Any:
+    """Return a frame as it is read here, None where it takes a closer look."""
+    size = len(text)
+    if size > HEADERS_LIMIT:
         return None
     try:
         said: Any = _decode(text)
@@ -57,23 +61,28 @@ def read(text: bytes) -> Publish | Ack | None:
         return None
     if not said.id or rules.broken_name(said.queue):
         return None
-    if isinstance(said, _Ack):
-        return Ack(message=said.id, req_id=Ticket(said.id))
-    return _publish(said, text)
-
-
-def _publish(said: _Publish, text: bytes) -> Publish | None:
+    if isinstance(said, UsualAck):
+        return said
     headers = said.headers
-    if headers and rules.broken_headers(headers):
+    odd = headers and (size > LONGEST_HEADER_VALUE or "" in headers or len(headers) > MOST_HEADERS)
+    if odd and rules.broken_headers(headers):
         return None
-    if json_text.too_deep(text) or not json_text.is_utf8(text):
+    if text.count(b"{") + text.count(b"[") > DEPTH and json_text.too_deep(text):
         return None
-    payload = bytes(said.payload)
+    return said if text.isascii() or json_text.is_utf8(text) else None
+
+
+def request(said: Any) -> Publish | Ack:
+    """Return what such a frame asks for."""
+    id, queue = said.id, said.queue
+    if isinstance(said, UsualAck):
+        return Ack(messages=[id], req_id=Ticket(id))
+    payload, headers = bytes(said.payload), said.headers
     return Publish(
-        queue=said.queue,
-        id=said.id,
+        queue=queue,
+        id=id,
         payload=b"" if payload == b"null" else payload,
         headers=headers,
         level=NORMAL if headers is None else priority(headers),
-        req_id=Ticket(said.id, Kind.PUBLISH_ACK, said.queue),
+        req_id=Ticket(id, _PUBLISH_ACK, queue),
     )
