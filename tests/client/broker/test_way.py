@@ -29,6 +29,7 @@ from tandemq.client.errors import (
     NotAuthorized,
     NotSent,
     TandemqError,
+    WrongLoop,
 )
 from tandemq.wires.sniff import Wire
 
@@ -448,6 +449,30 @@ async def test_many_connections_leave_one_reader_and_one_pinger(wire: Wire) -> N
         assert payloads == Counter(range(rounds))
         await turns()
         assert len(asyncio.all_tasks()) == before
+
+
+# -- where it belongs ------------------------------------------------------------------------------
+
+
+async def test_a_client_is_of_use_in_its_own_loop_only() -> None:
+    async with place() as (_, broker):
+
+        def elsewhere() -> None:
+            asyncio.run(broker.publish("q", 1))
+
+        with pytest.raises(WrongLoop, match="make one for each"):
+            await asyncio.to_thread(elsewhere)
+
+
+async def test_a_forked_process_needs_a_client_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with place() as (_, broker):
+        with monkeypatch.context() as forked:
+            forked.setattr("os.getpid", lambda: -1)
+            with pytest.raises(WrongLoop, match="forked"):
+                await broker.publish("q", 1)
+        await broker.publish("q", 1)
 
 
 # -- refusals --------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from tandemq.broker.names import DeliveryMode
 from tandemq.client.broker.message import Message
@@ -88,11 +88,11 @@ def work_of(handler: Any) -> Work:
         except Exception as why:
             name = handler.__qualname__
             raise BadOption(f"Failed to create instance of {name}: {why!r}") from why
-    work = getattr(handler, "handle", None) or (handler if callable(handler) else None)
+    work: Any = getattr(handler, "handle", None) or (handler if callable(handler) else None)
     if not callable(work):
         raise BadOption(f"{handler!r} is no handler: give it a method handle(self, message)")
     called = work if inspect.isroutine(work) else type(work).__call__
-    return work if inspect.iscoroutinefunction(called) else _in_thread(work)
+    return cast(Work, work) if inspect.iscoroutinefunction(called) else _in_thread(work)
 
 
 def _in_thread(work: Callable[[Message], Any]) -> Work:

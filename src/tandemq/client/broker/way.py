@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import ssl
 from collections.abc import Awaitable, Callable
@@ -26,6 +27,7 @@ from tandemq.client.errors import (
     TandemqError,
     Timeout,
     Unavailable,
+    WrongLoop,
 )
 from tandemq.client.url import Target
 from tandemq.wires.vibemq.caller import Caller
@@ -73,6 +75,7 @@ class Way:
         self._over: TandemqError | None = None  # why there will be none
         self._returning: asyncio.Task[None] | None = None
         self._wait = float(options.command_timeout)  # type: ignore[arg-type]
+        self._home: tuple[asyncio.AbstractEventLoop, int] | None = None  # loop, process
 
     def __str__(self) -> str:
         return str(Target(host=self.host, port=self.port))
@@ -88,9 +91,10 @@ class Way:
         """Connect; where nobody answers, try again for so many s, as the reconnect policy says.
 
         Raises:
-            ConnectFailed, NotAuthorized, Refused, QueueConflict, Closed
+            ConnectFailed, NotAuthorized, Refused, QueueConflict, Closed, WrongLoop
         """
         self._check_open()
+        self._check_home()
         loop, policy = asyncio.get_running_loop(), self.options.reconnect_policy
         until = loop.time() + patience
         for attempt in count(1):
@@ -118,6 +122,16 @@ class Way:
     def _check_open(self) -> None:
         if isinstance(self._over, Closed):
             raise Closed(str(self._over))
+
+    def _check_home(self) -> None:
+        """Belong to the loop and the process of the first call."""
+        here = asyncio.get_running_loop(), os.getpid()
+        if (self._home or here) != here:
+            raise WrongLoop(
+                f"this client of {self} belongs to another event loop, or to the process that this "
+                "one was forked from: make one for each"
+            )
+        self._home = here
 
     def _end(self, why: TandemqError) -> None:
         if not isinstance(self._over, Closed):
@@ -230,7 +244,7 @@ class Way:
         """Ask for something, and return the answer; wait for a connection as long as for that.
 
         Raises:
-            Closed, Misused, BadOption, and as ``Link.call``
+            Closed, Misused, WrongLoop, BadOption, and as ``Link.call``
         """
         if queue is not None and not queue.strip():
             raise BadOption(f"{word(kind)}: the name of the queue is blank")
@@ -239,6 +253,7 @@ class Way:
 
     async def _linked(self, name: str) -> Link:
         """Return the connection, when it is there."""
+        self._check_home()
         while self.link is None:
             self._check_open()
             if self._over is not None:
