@@ -112,6 +112,8 @@ class Express(Guest):
             return None
         row, route, params = found
         length = int(head.values.get(b"content-length", b"0"))
+        if length > self._face.settings.max_frame_bytes:
+            return None
         given = head.values.get(b"authorization", b"").decode("latin-1")
         scope = {"client": self._line.client, "headers": head.headers}
         token = given.removeprefix("Bearer ") or None
