@@ -5,19 +5,26 @@
   output, where ``...`` stands for anything. Without such lines the output may be anything.
 * ``tandemq serve`` has its flags checked: the server of the test is there already. ``tandemq
   worker`` works until the end of the page. ``pip install`` is left out.
+* A shell runs what is known to harm nothing; other programs are not for tests to start.
 * ``<!-- not run: reason -->`` in the line before a block leaves it out.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from click.testing import CliRunner
+
+from tandemq.cli.main import tandemq
 
 PATIENCE = 60.0  # s for one command
 BLOCK = re.compile(
@@ -28,6 +35,8 @@ BLOCK = re.compile(
 FILE = re.compile(r"# (?P<name>[\w./-]+\.\w+)\b.*\n")
 DATA = re.compile(r"^\$ tandemq serve\b.*--data[= ](?P<file>\S+)", re.MULTILINE)
 GRACE = 20.0  # s for a worker to end
+HARMLESS = {"tandemq", "python", "pytest", "echo", "cat", "mkdir", "ls"}
+ASSIGNMENT = re.compile(r"[A-Z_]+=\S*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +119,26 @@ class Reader:
         if command.startswith("tandemq serve"):
             flags = command.removeprefix("tandemq serve")
             command, expected = f"tandemq config check {flags}", []
-        printed = self._run(["bash", "-c", command])
+        printed = self._printed(command)
         if expected:
             pattern = re.escape(squeezed(expected)).replace(r"\.\.\.", r".*?")
             seen = squeezed(printed.splitlines())
             assert re.fullmatch(pattern, seen, re.DOTALL), (
                 f"$ {command}\n{printed}\nis not\n" + "\n".join(expected)
             )
+
+    def _printed(self, command: str) -> str:
+        """Run a command as a shell would; one of ours in this process, which takes a tenth."""
+        words = shlex.split(command, comments=True)
+        program = next(word for word in words if not ASSIGNMENT.match(word))
+        assert program in HARMLESS, f"mark the block as not run: {command}"
+        if words[0] != "tandemq" or set("|&;<>$(`") & set(command):
+            return self._run(["bash", "-c", command])
+        environ = {**dict.fromkeys(os.environ), **self._environ}
+        with contextlib.chdir(self._folder):
+            done = CliRunner().invoke(tandemq, words[1:], env=environ)
+        assert done.exit_code == 0, f"{command}\n{done.output}"
+        return done.stdout
 
     def _start(self, command: str) -> None:
         worker = subprocess.Popen(
