@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandemq.model.outcome import Event, Remark
-from tandemq.server.telling import CLOSE, Told, as_message, as_raw, as_sse, framed, written
+from tandemq.server.telling import CLOSE, LARGEST, Told, as_message, as_raw, as_sse, framed, line
 
 PACKED = msgspec.msgpack.encode({"r": [1, None, "ü"]})
 
@@ -77,12 +77,39 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_what_is_written_reads_back_in_one_line(value: Any) -> None:
-    text = written({"x": value})
+    text = line({"x": value})
     assert b"\n" not in text
     assert b"\r" not in text
     assert json.loads(text) == {"x": value}
 
 
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"\xd4\x05\x01", {}),  # an extension of some client
+        (b"\xd4\x00\x00", {}),  # undefined
+        (b"\x92\x01\xd4\x00\x00", {"data": [1, None]}),
+        (b"\xa3\xed\xa0\x80", {"data": None}),  # half of a surrogate pair
+        (b"\x91" * 500 + b"\xc0", {"data": None}),  # nested too deeply
+        (b"\xcb\x7f\xf8" + bytes(6), {"data": None}),  # not a number
+        (b"\xcb\x42\x78\xbc\xfe\x56\x80\x00\x00", {"data": 1_700_000_000_000}),
+        (b"\x81\x01\x02", {"data": {"1": 2}}),
+    ],
+)
+def test_odd_data_cost_nobody_an_event(data: bytes, told: dict[str, Any]) -> None:
+    event = Event("completed", "q", "j", 7, {"data": data})
+    shown = json.loads(unframed(as_raw(Told(1, event), event)))
+    assert shown.items() >= told.items()
+    assert ("data" in shown) == bool(told)
+
+
+def test_large_data_are_left_out() -> None:
+    data = msgspec.msgpack.encode("x" * LARGEST)
+    event = Event("completed", "q", "j", 7, {"data": data, "error": "e"})
+    told = json.loads(unframed(as_raw(Told(1, event), event)))
+    assert (told["error"], "data" in told) == ("e", False)
+
+
 def test_halves_of_surrogate_pairs_are_replaced() -> None:
-    assert json.loads(written({"queue": "a\ud800b"})) == {"queue": "a?b"}
-    assert json.loads(written({"a\ud800": ["\udfff"]})) == {"a?": ["?"]}
+    assert json.loads(line({"queue": "a\ud800b"})) == {"queue": "a?b"}
+    assert json.loads(line({"a\ud800": ["\udfff"]})) == {"a?": ["?"]}

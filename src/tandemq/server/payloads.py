@@ -53,6 +53,15 @@ def encoded(event: Event) -> bytes:
         return _encode({**body, "data": None})
 
 
+def data_text(data: bytes) -> bytes:
+    """Return data as JSON: b"" where there is none, null where JSON cannot say it."""
+    try:
+        value = _plain(_decode(data))
+        return b"" if value is _UNDEFINED else _encode(value)
+    except (msgspec.DecodeError, TypeError, ValueError, RecursionError):
+        return b"null"
+
+
 def _value(data: Any) -> Any:
     if isinstance(data, bytes):
         return _decode(data)

@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec import Raw
+
 from tandemq.model.body import well_formed
 from tandemq.model.outcome import Event, Remark
 from tandemq.server.http import jsontext
+from tandemq.server.payloads import data_text
 
 SHOWN: Final = ("error", "progress", "prev", "delay")  # of what an event of a job says besides
+LARGEST: Final = 256 << 10  # bytes of data or a result that are told; a reader may leave 1 MiB
 RENAMED: Final = {"pulled": "active"}
 
 TEXT: Final = 0x81  # begins a WebSocket message of one frame
@@ -33,9 +37,10 @@ class Told:
         self.is_job = isinstance(happened, Event)
         if isinstance(happened, Event):
             self.name = "job:" + RENAMED.get(happened.type, happened.type)
-            more = {name: happened.fields.get(name) for name in SHOWN}
-            known = {name: value for name, value in more.items() if value is not None}
-            self.fields = {"queue": happened.queue, "jobId": happened.id, **known}
+            self.fields = {"queue": happened.queue, "jobId": happened.id}
+            if known := happened.fields:
+                more = {name: known[name] for name in SHOWN if known.get(name) is not None}
+                self.fields |= more
         else:
             self.name, self.fields = happened.name, happened.fields
 
@@ -47,26 +52,31 @@ Form = Callable[[Told, Event | Remark], bytes]
 def as_sse(told: Told, _: Event | Remark | None = None) -> bytes:
     """Write a thing as an event of a stream."""
     fields = {**told.fields, "timestamp": told.at} if told.is_job else told.fields
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (told.number, told.name.encode(), written(fields))
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (told.number, told.name.encode(), line(fields))
 
 
 def as_message(told: Told, _: Event | Remark) -> bytes:
     """Write a thing as a message for who chose its events."""
-    return framed(written({"event": told.name, "ts": told.at, "data": told.fields}))
+    return framed(line({"event": told.name, "ts": told.at, "data": told.fields}))
 
 
 def as_raw(_: Told, happened: Event | Remark) -> bytes:
-    """Write an event of a job whole, for who never chose."""
+    """Write an event of a job whole, for who never chose; large data are left out."""
     if not isinstance(happened, Event):
         return b""
-    shown = {
+    shown: dict[str, Any] = {
         "eventType": happened.type,
         "queue": happened.queue,
         "jobId": happened.id,
         "timestamp": happened.at,
     }
-    more = {name: value for name, value in happened.fields.items() if value is not None}
-    return framed(written({**shown, **more}))
+    for name, value in happened.fields.items():
+        if isinstance(value, bytes):
+            if len(value) <= LARGEST and (text := data_text(value)):
+                shown[name] = Raw(text)
+        elif value is not None:
+            shown[name] = value
+    return framed(line(shown))
 
 
 def framed(text: bytes, opcode: int = TEXT) -> bytes:
@@ -79,16 +89,17 @@ def framed(text: bytes, opcode: int = TEXT) -> bytes:
     return bytes((opcode, 127)) + size.to_bytes(8, "big") + text
 
 
-def written(value: Any) -> bytes:
-    """Return JSON in one line; bytes are a value as its sender encoded it."""
-    return jsontext.written(_plain(value))
+def line(value: Any) -> bytes:
+    """Return JSON in one line; what UTF-8 cannot say is replaced."""
+    try:
+        return jsontext.written(value)
+    except UnicodeEncodeError:
+        return jsontext.written(_sayable(value))
 
 
-def _plain(value: Any) -> Any:
+def _sayable(value: Any) -> Any:
     if isinstance(value, str):
         return well_formed(value)
     if isinstance(value, dict):
-        return {well_formed(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return jsontext.unpacked(value) if isinstance(value, bytes) else value
+        return {well_formed(name): _sayable(item) for name, item in value.items()}
+    return [_sayable(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -22,7 +22,7 @@ from tandemq.model.permission import Operation
 from tandemq.server.feed import SSE, Full, Wants
 from tandemq.server.http.face import Caller, Face
 from tandemq.server.http.merge import segment
-from tandemq.server.telling import as_sse, written
+from tandemq.server.telling import as_sse, line
 
 log = logging.getLogger("tandemq.http")
 
@@ -118,6 +118,6 @@ class Stream(Response):
 
     def _hello(self) -> bytes:
         """Return what stands first: who the client is, and what it has missed."""
-        welcome = written({"connected": True, "clientId": str(uuid4())})
+        welcome = line({"connected": True, "clientId": str(uuid4())})
         missed = self._runtime.feed.since(self._last, self._wants) if self._last else b""
         return b"retry: %d\ndata: %b\n\n%b" % (RETRY, welcome, missed)
