@@ -200,6 +200,7 @@ def test_workers_are_listed_while_they_are_connected(shell: Shell, queue: str) -
     made = shell.json("workers", "register", queue, "a", "b", "--concurrency", "3")
     assert made["queues"] == ["a", "b"]
     assert queue not in [each["name"] for each in shell.json("workers", "list")]
+    assert shell.json("worker", "list") == shell.json("workers", "list")  # as the reference says
     assert set(shell.json("workers", "stats")) >= {"total", "active"}
 
 

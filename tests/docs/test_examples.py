@@ -14,9 +14,14 @@ from tests.support.server import Server, clean_environment
 from tandemq.cli.commands import page as page_of_commands
 
 ROOT = Path(__file__).parents[2]
+SHOWN_ELSEWHERE = {"messages.md"}  # tests/client/broker/test_broker_page.py runs it
 FOLDERS = ("docs", "docs/how-to", "docs/migrate", "docs/explain")
 PAGES = [ROOT / "README.md", *(p for f in FOLDERS for p in sorted((ROOT / f).glob("*.md")))]
-RUN = [page for page in PAGES if any(b.reason is None for b in blocks(page))]
+RUN = [
+    page
+    for page in PAGES
+    if page.name not in SHOWN_ELSEWHERE and any(b.reason is None for b in blocks(page))
+]
 
 
 def name(page: Path) -> str:
@@ -51,6 +56,13 @@ def test_the_examples_of_a_page_work(
 def test_the_page_of_commands_is_that_of_the_table() -> None:
     said = (ROOT / "docs" / "commands.md").read_text("utf-8")
     assert said == page_of_commands(), "run: tandemq commands --markdown > docs/commands.md"
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    folders = ("how-to", "explain", "migrate", "protocol")
+    pages = [f"{f}/{p.name}" for f in folders for p in (ROOT / "docs" / f).glob("*.md")]
+    assert not [page for page in pages if f"({page})" not in index]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -15,12 +15,19 @@ from tandemq.cli.groups import Verbs
 class LazyGroup(Verbs):
     """``targets`` maps a subcommand to ``module:attribute`` and its line in the overview.
 
-    An alias may stand for two words: ``push`` is ``job add``.
+    An alias may stand for two words: ``push`` is ``job add``. ``moved`` maps a noun and a verb to
+    the noun that has this verb.
     """
 
-    def __init__(self, *args: Any, targets: Mapping[str, tuple[str, str]], **options: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        targets: Mapping[str, tuple[str, str]],
+        moved: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(*args, **options)
-        self.targets = targets
+        self.targets, self.moved = targets, moved or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.targets)
@@ -37,6 +44,12 @@ class LazyGroup(Verbs):
             assert found is not None, f"{cmd_name} stands for nothing"
             return found
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        moved = self.moved.get(" ".join(args[:2]))
+        return super().resolve_command(ctx, args if moved is None else [moved, *args[1:]])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

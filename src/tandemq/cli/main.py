@@ -113,10 +113,13 @@ ALIASES = {  # words of the reference, and plurals
     "webhooks": "webhook",
 }
 
+MOVED = {f"worker {verb}": "workers" for verb in ("list", "stats", "register", "unregister")}
+
 
 @click.group(
     cls=LazyGroup,
     targets=COMMANDS,
+    moved=MOVED,
     aliases=ALIASES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
