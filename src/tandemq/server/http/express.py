@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tandemq.server.http.line import Line
 
 LONGEST_HEAD: Final = 8 << 10  # bytes that are kept to be recognised
+SMALL: Final = 1 << 16  # bytes of an answer that a client that reads takes at once
 LARGEST: Final = 4 << 20  # bytes of a body; a larger one takes the long way
 NOT_HERE: Final = -1
 PLAIN: Final = frozenset(
@@ -209,7 +210,10 @@ class Express(Guest):
         self._served = None
         transport: Any = self.transport
         if out and not transport.is_closing():
-            transport.write(out[0] if len(out) == 1 else b"".join(out))
+            data = out[0] if len(out) == 1 else b"".join(out)
+            transport.write(data)
+            if len(data) > SMALL:
+                self.runtime.crowd.grew(len(data))
         self._line.answered()
 
     def close(self) -> None:

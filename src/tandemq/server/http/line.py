@@ -59,6 +59,7 @@ class Line(HttpToolsProtocol):
         self._size = 0  # bytes of it
         self._status = 400  # what is wrong with it
         self._heard = 0.0  # when it began, or the one before ended
+        self._stuck = 0.0  # since when the client does not read
 
     @property
     def common(self) -> bytes:
@@ -115,8 +116,13 @@ class Line(HttpToolsProtocol):
         else:
             self._serve(express, data)
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stuck = self.loop.time()
+
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._stuck = 0.0
         self.answered()
 
     @property
@@ -201,6 +207,7 @@ class Line(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         self._heard = self.loop.time()
         self._callers.clear()
+        self._face.runtime.crowd.grew(self.transport.get_write_buffer_size())
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -223,7 +230,13 @@ class Line(HttpToolsProtocol):
         self._callers.add(caller)
 
     def looked_at(self, now: float, longest: float) -> None:
-        """Hang up where a request takes longer than ``longest`` s to arrive, or none comes."""
+        """Hang up where a request takes longer than ``longest`` s to arrive, or none comes.
+
+        Also where the client has not read for a while.
+        """
+        if self._stuck and now - self._stuck > SILENT:
+            self.transport.abort()
+            return
         begun = self._parsing or bool(self._left)
         busy = self._express is not None and self._express.unanswered
         if busy or not self._heard or (self._elsewhere and not self._parsing):
