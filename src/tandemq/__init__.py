@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tandemq.client import errors as errors
+    from tandemq import errors as errors
     from tandemq.client.broker import Broker as Broker
     from tandemq.client.broker import SyncBroker as SyncBroker
     from tandemq.client.broker import handles as handles
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tandemq.client.context import Context as Context
     from tandemq.client.depends import Depends as Depends
     from tandemq.client.errors import TandemqError as TandemqError
+    from tandemq.client.flow import Step as Step
     from tandemq.client.outcomes import Fail as Fail
     from tandemq.client.outcomes import RateLimited as RateLimited
     from tandemq.client.outcomes import Retry as Retry
@@ -36,6 +37,7 @@ _PUBLIC = {
     "RateLimited": "client.outcomes",
     "Retry": "client.outcomes",
     "Skip": "client.outcomes",
+    "Step": "client.flow",
     "SyncBroker": "client.broker",
     "TandemqError": "client.errors",
     "Worker": "client.worker",
@@ -54,6 +56,7 @@ __all__ = [
     "RateLimited",
     "Retry",
     "Skip",
+    "Step",
     "SyncBroker",
     "TandemqError",
     "Worker",
@@ -68,7 +71,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name == "errors":
-        return import_module("tandemq.client.errors")
+        return import_module("tandemq.errors")
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = import_module(f"tandemq.{_PUBLIC[name]}")

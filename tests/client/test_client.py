@@ -77,3 +77,11 @@ async def test_clients_share_a_pool_if_they_say_so() -> None:
         await second.call("Ping")
         await second.close()
         await until(lambda: len(peer.gone) == 1, "the last one closes it")
+
+
+def test_the_public_errors_are_all_of_them() -> None:
+    from tandemq.client import errors
+
+    known = {name for name, kind in vars(errors).items() if isinstance(kind, type)}
+    assert known == set(tandemq.errors.__all__)
+    assert all(issubclass(getattr(errors, name), errors.TandemqError) for name in known)
