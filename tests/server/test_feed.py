@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.server.offline import Peer, serving, turns, until
+from tests.server.offline import GatedStore, Peer, serving, turns, until
 
 from tandemq.engine import users
 from tandemq.model.outcome import Event, Remark
@@ -214,14 +214,33 @@ async def test_a_server_that_stops_tells_so_at_once() -> None:
 
 
 async def test_what_cannot_be_kept_is_not_told() -> None:
-    from tests.server.offline import GatedStore
-
     store = GatedStore()
     async with serving(store) as runtime:
         peer, reader = Peer(runtime), joined(runtime)
         store.fail()
         assert not (await peer.ask("PUSH", queue="q", data=1))["ok"]
+        assert await reader.hears(1) == ["storage:status"]
+        assert b'"diskFull":true' in reader.told
         store.recover()
         await peer.do("Pause", queue="q")
-        await reader.hears(2)
-        assert "job:pushed" not in reader.names()
+        names = await reader.hears(4)
+        assert sorted(names) == ["job:paused", "queue:paused", "storage:status", "storage:status"]
+        assert reader.told.count(b'"diskFull":false') == 1
+
+
+async def test_looking_on_hears_of_lost_workers_failed_logins_and_forgotten_letters() -> None:
+    async with serving(tokens=("alpha",)) as runtime:
+        reader, peer, other = joined(runtime), Peer(runtime), Peer(runtime)
+        for each in (peer, other):
+            await each.do("Auth", token="alpha")
+        await peer.do("RegisterWorker", name="w", queues=["q"])
+        peer.leave()
+        assert not (await Peer(runtime).ask("Auth", token="wrong"))["ok"]
+        await other.do("SetDlqConfig", queue="q", config={"maxAge": 1})
+        id = await other.push()
+        await other.pull(owner=None)
+        await other.do("FAIL", id=id, error="x", unrecoverable=True)
+        await other.do("CompactMemory")
+        wanted = {"worker:disconnected", "auth:failed", "dlq:expired", "memory:compacted"}
+        await until(lambda: wanted <= set(reader.names()), "all of them")
+        assert b'"count":1' in reader.told

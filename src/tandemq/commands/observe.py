@@ -47,6 +47,7 @@ def stats(req: Stats, call: Call) -> dict[str, Any]:
 def compact_memory(req: CompactMemory, call: Call) -> None:
     """Let go of what nothing points to any more; the server does that by itself as well."""
     call.engine.compact()
+    call.remark("memory:compacted", None)
 
 
 @command(Permission.SUPERUSER, keeps=False, http="GET /storage")

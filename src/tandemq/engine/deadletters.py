@@ -102,12 +102,15 @@ def go_over(engine: Engine, yard: Graveyard, now: int) -> None:
     q = engine.queues.get(yard.queue)
     if q is None or q.graveyard is not yard:
         return
-    yard.wound = False
+    yard.wound, count = False, 0
     for m in list(islice(q.members[DEAD].values(), SLICE)):
         at = expires(m, q.settings.burial)
         if at is None or at > now:
             break
         engine.forget(m)
+        count += 1
+    if count:
+        engine.remark("dlq:expired", q.name, now, queue=q.name, count=count)
     _evict(engine, q)
     if len(q.members[DEAD]) and (at := expires(_oldest(q), q.settings.burial)) is not None:
         _wind(engine, yard, max(at, now + 1))

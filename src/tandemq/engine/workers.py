@@ -107,9 +107,11 @@ class Workers:
             worker.conn = None
             self._of.setdefault(None, {})[worker.id] = worker
 
-    def disconnected(self, conn: int) -> None:
-        """Remove the workers that a connection registered."""
-        self._forget(self.of(conn))
+    def disconnected(self, conn: int) -> list[Worker]:
+        """Remove the workers that a connection registered, and return them."""
+        gone = self.of(conn)
+        self._forget(gone)
+        return gone
 
     def status(self, worker: Worker, now: int) -> str:
         return ACTIVE if now - worker.seen <= self.timeout else STALE

@@ -216,6 +216,7 @@ class Accounts:
         now = now_ms()
         if found is None:
             log.warning("a login from %s failed", origin or "an unknown address")
+            self._runtime.feed.say("auth:failed", origin=origin)
             self._failures.note(origin, now)
         return self._limit > 0 and self._failures.too_many(origin, now)
 

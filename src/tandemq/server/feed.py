@@ -198,9 +198,16 @@ class Feed:
 
     def say(self, name: str, form: Form | None = None, /, **fields: object) -> None:
         """Tell of the server as a whole; only in one form, if it is given."""
+        if not self._size:
+            return
         self._number += 1
         happened = Remark(name, None, now_ms(), fields)
         self._tell(Told(self._number, happened), happened, form)
+
+    def store_changed(self) -> None:
+        """Tell that the store can be written no more, or again."""
+        if self._size:
+            self._pulse.storage()
 
     def say_last(self, name: str) -> None:
         """Tell it, and whatever waits to be told, at once: nobody may be here any more soon."""

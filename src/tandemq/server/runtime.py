@@ -162,7 +162,8 @@ class Runtime:
         if not self.crowd.leave(connection):
             return
         connection.backlog.clear()
-        self.engine.workers.disconnected(connection.id)
+        for worker in self.engine.workers.disconnected(connection.id):
+            self.engine.remark("worker:disconnected", None, now_ms(), workerId=worker.id)
         self.accounts.left(connection)
         self.observers.unsubscribe(connection)
         self.touched.pop(connection, None)
@@ -258,8 +259,9 @@ class Runtime:
 
     def release(self, held: Sequence[Answer], written: bool) -> None:
         """Say what has waited; ``written`` tells that a batch was stored meanwhile."""
-        if written:
+        if written and self.outage:
             self.outage.ended()
+            self.feed.store_changed()
         for connection, answer, req in held:
             if connection.id in self.connections:
                 connection.owed -= 0 if req is TOLD else len(answer)  # it was counted when made

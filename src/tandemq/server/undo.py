@@ -40,7 +40,10 @@ def undo(
         log.critical("the store can be neither written nor read: %s", exc)
         runtime.broken.set_result(exc)  # memory is ahead of it for good: the process must end
         return
+    well = not runtime.outage
     runtime.outage.began(failure, now_ms())
+    if well:
+        runtime.feed.store_changed()
     for effect in outcome.effects:
         runtime.effects.serve([effect])
     held, runtime.held = held + runtime.held, []  # what was just handed out is taken back too
