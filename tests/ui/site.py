@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,34 @@ PATIENCE = 120  # s for one script
 ERROR = "connection refused by mail.example.org:25"
 
 
+def environment() -> dict[str, str]:
+    """What scripts need to know of this machine."""
+    node = str(Path(NODE).resolve())
+    return {**os.environ, "TANDEMQ_INTEROP_NODE": node, "UI_CHROMIUM": CHROMIUM}
+
+
+@cache
+def browser() -> str:
+    """Start the one browser of this run, and return where it listens."""
+    process = subprocess.Popen(
+        ["node", str(FOLDER / "serve.mjs")],
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None, "it ends with its input"
+    assert process.stdout is not None, "it tells where it listens"
+    endpoint = process.stdout.readline().strip()
+    assert endpoint, "the browser did not start"
+
+    def end() -> None:
+        process.communicate()  # closes its input, and waits
+
+    atexit.register(end)
+    return endpoint
+
+
 def browse(script: str, port: int, *, root: str = "", **given: Any) -> str:
     """Run one script of ``browser/`` against a server and return what it wrote.
 
@@ -31,12 +61,11 @@ def browse(script: str, port: int, *, root: str = "", **given: Any) -> str:
     done = subprocess.run(
         ["node", str(FOLDER / f"{script}.mjs")],
         env={
-            **os.environ,
-            "TANDEMQ_INTEROP_NODE": str(Path(NODE).resolve()),
+            **environment(),
+            "UI_BROWSER": browser(),
             "UI_ROOT": root or f"http://127.0.0.1:{port}/ui/",
             "UI_GIVEN": json.dumps(given),
             "UI_SHOTS": str(SHOTS),
-            "UI_CHROMIUM": CHROMIUM,
         },
         capture_output=True,
         text=True,

@@ -1,12 +1,10 @@
 // A page of the server under test in Debian's Chromium, watched for everything that goes wrong.
 
 import { mkdirSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
+import { chromium } from "./engine.mjs";
 
 const env = process.env;
-const require = createRequire(join(env.TANDEMQ_INTEROP_NODE, "node_modules", "here.js"));
-const { chromium } = require("playwright-core");
 
 export const root = env.UI_ROOT; // where the page is, with a slash at the end
 export const given = JSON.parse(env.UI_GIVEN ?? "{}"); // what the test has prepared
@@ -21,10 +19,7 @@ process.on("uncaughtException", (error) => {
   process.exit(1);
 });
 
-const browser = await chromium.launch({
-  executablePath: env.UI_CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-dev-shm-usage"],
-});
+const browser = await chromium.connect(env.UI_BROWSER);
 
 /**
  * Open a page of the application; `width` and `dark` are how its window is, `quiet` what its console

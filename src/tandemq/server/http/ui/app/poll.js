@@ -4,9 +4,10 @@ import { useEffect, useRef, useState } from "./html.js";
 
 /**
  * Load something now, whenever `deps` change, and then every `ms` (0: never) while the page is
- * visible. Returns what was loaded last, why it could not be, and a way to load it at once.
+ * visible and what was loaded is not `dear`. Returns what was loaded last, why it could not be, and
+ * a way to load it at once.
  */
-export function usePoll(load, deps, ms = 0) {
+export function usePoll(load, deps, ms = 0, dear = () => false) {
   const [state, set] = useState({ data: null, error: null, busy: true });
   const again = useRef(() => {});
   useEffect(() => {
@@ -15,14 +16,16 @@ export function usePoll(load, deps, ms = 0) {
       clearTimeout(timer);
       control?.abort();
       const mine = (control = new AbortController());
+      let next = ms;
       if (!quiet) set((before) => ({ ...before, busy: true }));
       try {
         const data = await load(mine.signal);
+        if (dear(data)) next = 0;
         if (!mine.signal.aborted) set({ data, error: null, busy: false });
       } catch (error) {
         if (!mine.signal.aborted) set((before) => ({ ...before, error, busy: false }));
       }
-      if (ms && !mine.signal.aborted) timer = setTimeout(tick, ms);
+      if (next && !mine.signal.aborted) timer = setTimeout(tick, ms);
     };
     const tick = () => (document.hidden ? (timer = setTimeout(tick, ms)) : run(true));
     again.current = () => run(true);

@@ -12,6 +12,7 @@ import { usePoll } from "../poll.js";
 import { go, place } from "../router.js";
 import { mayAnywhere, useRights } from "../session.js";
 
+const LEAD = "Jobs that failed for good. Messages of brokers' queues move to a queue named .dlq instead.";
 const FIELDS = [
   { name: "queue", label: "Queue" },
   { name: "text", label: "Text in data or error", type: "search" },
@@ -34,7 +35,7 @@ export function Dead() {
     { label: "Died", kind: "when", cell: (job) => html`<${Ago} at=${job.finishedAt} />` },
     ...(mayAnywhere("PurgeQueue") ? [tools] : []),
   ];
-  return html`<${Head} title="Dead letters" lead="Jobs that failed for good. Messages of brokers' queues move to the queue named .dlq instead.">
+  return html`<${Head} title="Dead letters" lead=${LEAD}>
       ${queue && html`<${Whole} queue=${queue} after=${search.reload} />`}<//>
     <${Filters} fields=${FIELDS} values=${{ queue, text, name }} onChange=${(query) => go("dead", "", query)} />
     ${queue && html`<${Causes} queue=${queue} />`}
@@ -56,7 +57,11 @@ function Whole({ queue, after }) {
       question=${{ title: "Retry all dead letters?", text: `Every dead letter of ${queue} runs again.` }} />
     <${Act} label="Purge all" danger after=${after}
       run=${() => post(at("purge")).then(({ count }) => `${number(count)} dead letters were removed`)}
-      question=${{ title: "Purge all dead letters?", text: `Every dead letter of ${queue} is gone for good.`, word: queue }} />`;
+      question=${{
+        title: "Purge all dead letters?",
+        text: `Every dead letter of ${queue} is gone for good.`,
+        word: queue,
+      }} />`;
 }
 
 function Causes({ queue }) {

@@ -120,25 +120,71 @@ function Limits({ name }) {
 }
 
 function Actions({ name, paused, counts, may, after }) {
-  if (!may("PurgeQueue") && !may("DeleteQueue")) return null;
+  return deeds(name, paused, counts)
+    .filter((deed) => deed.when !== false && may(deed.right ?? "PurgeQueue"))
+    .map((deed) => html`<${Act} key=${deed.label} after=${after} ...${deed} />`);
+}
+
+function deeds(name, paused, counts) {
   const at = (verb) => path`queues/${name}/` + verb;
   const waits = waiting(counts) + counts.delayed;
-  return html`${may("PurgeQueue") && html`
-      <${Act} label=${paused ? "Resume" : "Pause"} after=${after}
-        run=${() => post(at(paused ? "resume" : "pause")).then(() => (paused ? "Jobs are handed out again" : "No more jobs are handed out"))}
-        question=${paused
-          ? { title: "Resume this queue?", text: `Jobs of ${name} are handed out again.` }
-          : { title: "Pause this queue?", text: `No more jobs of ${name} are handed out until it is resumed.` }} />
-      ${counts.delayed > 0 && html`<${Act} label="Run delayed jobs" after=${after}
-        run=${() => post(at("promote-jobs")).then(({ count }) => `${number(count)} jobs are ready`)}
-        question=${{ title: "Run all delayed jobs now?", text: `${number(counts.delayed)} jobs no longer wait for their moment.` }} />`}
-      ${counts.completed > 0 && html`<${Act} label="Forget completed" danger after=${after}
-        run=${() => post(at("clean"), { grace: 0, state: "completed", limit: 100_000 }).then(({ count }) => `${number(count)} jobs were forgotten`)}
-        question=${{ title: "Forget completed jobs?", text: "Their results are gone for good." }} />`}
-      ${waits > 0 && html`<${Act} label="Drain" danger after=${after}
-        run=${() => post(at("drain")).then(({ count }) => `${number(count)} jobs were removed`)}
-        question=${{ title: "Drain this queue?", text: `${number(waits)} waiting and delayed jobs are removed and never run.`, word: name }} />`}`}
-    ${may("DeleteQueue") && html`<${Act} label="Obliterate" danger
-      run=${() => post(at("obliterate")).then(() => (go("queues"), "The queue is gone"))}
-      question=${{ title: "Obliterate this queue?", text: "All of its jobs, active ones too, and its settings are gone for good.", word: name }} />`}`;
+  return [
+    {
+      label: "Resume",
+      when: paused,
+      run: () => post(at("resume")).then(() => "Jobs are handed out again"),
+      question: { title: "Resume this queue?", text: `Jobs of ${name} are handed out again.` },
+    },
+    {
+      label: "Pause",
+      when: !paused,
+      run: () => post(at("pause")).then(() => "No more jobs are handed out"),
+      question: {
+        title: "Pause this queue?",
+        text: `No more jobs of ${name} are handed out until it is resumed.`,
+      },
+    },
+    {
+      label: "Run delayed jobs",
+      when: counts.delayed > 0,
+      run: () => post(at("promote-jobs")).then(({ count }) => `${number(count)} jobs are ready`),
+      question: {
+        title: "Run all delayed jobs now?",
+        text: `${number(counts.delayed)} jobs no longer wait for their moment.`,
+      },
+    },
+    {
+      label: "Forget completed",
+      danger: true,
+      when: counts.completed > 0,
+      run: async () => {
+        const body = { grace: 0, state: "completed", limit: counts.completed };
+        const { count } = await post(at("clean"), body);
+        return `${number(count)} jobs were forgotten`;
+      },
+      question: { title: "Forget completed jobs?", text: "Their results are gone for good." },
+    },
+    {
+      label: "Drain",
+      danger: true,
+      when: waits > 0,
+      run: () => post(at("drain")).then(({ count }) => `${number(count)} jobs were removed`),
+      question: {
+        title: "Drain this queue?",
+        text: `${number(waits)} waiting and delayed jobs are removed and never run.`,
+        word: name,
+      },
+    },
+    {
+      label: "Obliterate",
+      danger: true,
+      right: "DeleteQueue",
+      run: () => post(at("obliterate")).then(() => (go("queues"), "The queue is gone")),
+      question: {
+        title: "Obliterate this queue?",
+        text: "All of its jobs, active ones too, and its settings are gone for good.",
+        word: name,
+      },
+    },
+  ];
 }

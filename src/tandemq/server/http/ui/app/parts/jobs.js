@@ -9,6 +9,7 @@ import { Ago, Chip, Pending } from "./bits.js";
 import { Table } from "./table.js";
 
 export const PAGE = 50;
+const DEAR = 5_000; // jobs: a search that has to look at more is not repeated by itself
 
 /**
  * A page of a search, and the cursors of the pages before it. `every` is how often (ms) the first
@@ -23,6 +24,7 @@ export function useSearch(filters, every = 0, limit = PAGE) {
     (signal) => get("jobs/search", { ...filters, limit, cursor }, signal),
     [key, cursor, limit],
     cursor ? 0 : every,
+    ({ looked }) => looked > DEAR,
   );
   const next = poll.data?.cursor;
   return {
