@@ -73,6 +73,19 @@ async def test_a_handler_that_blocks_runs_in_a_thread(client: AsyncClient, targe
     assert [line["message"] for line in await job.logs()] == ["from a thread"]
 
 
+async def test_a_handler_may_be_annotated_with_a_local_name(
+    client: AsyncClient, target: Target
+) -> None:
+    from tandemq import Context as InHand
+
+    async def handle(job: InHand) -> str:
+        return job.id
+
+    job = await client.queue("q").add("x")
+    async with Worker("q", handle, url=target):
+        assert await job.result(SOON) == job.id
+
+
 async def test_so_many_run_at_a_time_and_no_more(client: AsyncClient, target: Target) -> None:
     running: list[int] = []
     most = 0

@@ -124,6 +124,11 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
         return {}  # built in: nothing is annotated
 
 
+def is_dependency(value: object) -> bool:
+    """Whether a default stands for a value that somebody else makes."""
+    return isinstance(value, Dependency)
+
+
 class Scope:
     """Values that were made, each once, and what gives them up."""
 

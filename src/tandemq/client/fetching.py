@@ -25,10 +25,12 @@ from tandemq.client.reconnect import Backoff
 log = logging.getLogger("tandemq.worker")
 
 AHEAD = 0.02  # s of work that may wait in the worker
-MOST_AHEAD = 500  # jobs
+MOST_AHEAD = 1_000  # jobs
 MOST_PULLS = 8  # that wait at a time: a server lets 50 commands of a connection wait
 MOST_JOBS = 1_000  # of one PULLB
-SMOOTHING = 0.1  # share of the newest handler in the moving average of their times
+# Shares of the newest handler in the moving average of their times. One that was slow may have
+# waited for the processor only; and what waits too long behind slow ones is given back.
+FASTER, SLOWER = 0.3, 0.03
 LONGEST = 2.0  # s between attempts to pull from a server that refuses
 
 
@@ -42,7 +44,10 @@ class Pace:
     def took(self, seconds: float) -> None:
         """A handler has ended."""
         known = self._average
-        self._average = seconds if known is None else known + SMOOTHING * (seconds - known)
+        if known is None:
+            self._average = seconds
+        else:
+            self._average = known + (FASTER if seconds < known else SLOWER) * (seconds - known)
 
     @property
     def ahead(self) -> int:

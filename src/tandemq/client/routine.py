@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, Literal, get_args
 
 from tandemq.client.context import Context, Leased
-from tandemq.client.depends import Scope, needs_of, signature_of
+from tandemq.client.depends import Needs, Scope, is_dependency, needs_of, signature_of
 from tandemq.client.errors import BadOption
 from tandemq.client.payload import Payload
 
@@ -41,7 +41,7 @@ class Routine:
         self.function = function
         self.is_async = _is_async(function)
         self.place = _place(function, pool, self.is_async)
-        self.needs = needs_of(function)
+        self.needs = needs_of(function) if as_task else _needs_of_handler(function)
         self.payload = Payload(function, self.needs) if as_task else None
         self._path = path
         if not as_task and not self.needs:
@@ -153,6 +153,19 @@ def _place(function: Callable[..., Any], pool: Place | None, is_async: bool) -> 
     if not is_async and pool == "loop":
         raise BadOption("this handler would block the loop: write it as async def, or leave pool")
     return pool
+
+
+def _needs_of_handler(function: Callable[..., Any]) -> Needs:
+    """Return what a handler needs beside the job in hand.
+
+    One that takes nothing else may be annotated with a name that is local to where it was made.
+    """
+    try:
+        return needs_of(function)
+    except TypeError:
+        if any(is_dependency(each.default) for each in signature_of(function).parameters.values()):
+            raise
+        return Needs()
 
 
 def _check_single(function: Callable[..., Any]) -> None:

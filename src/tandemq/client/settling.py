@@ -30,7 +30,7 @@ log = logging.getLogger("tandemq.worker")
 
 BATCH = 1_000  # jobs of one ACKB
 BATCH_BYTES = 4 << 20  # of their results
-FLIGHTS = 2  # batches under way; what ends meanwhile waits, and so the next one is larger
+FLIGHTS = 4  # batches under way; what ends meanwhile waits, and so the next one is larger
 AGAIN, LONGEST = 0.1, 2.0  # s before something is said again
 LOST = LeaseLost, NotFound
 PASSING = LinkError, Timeout, Unavailable  # the same may be heard later
