@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -65,12 +66,22 @@ def worker(
     for span in ("drain_timeout", "lease"):
         options[span] /= 1000
     chosen = url or click.get_current_context().find_root().params.get("url")
-    with failures():
-        code = asyncio.run(_run(_workers(apps, chosen, options)))
+    with failures(), asyncio.Runner(loop_factory=_faster_loop()) as runner:
+        code = runner.run(_run(_workers(apps, chosen, options)))
     if code == AGAIN:
         words = sys.argv[1:]
         os.execv(sys.executable, [sys.executable, "-m", "tandemq", *words])
     sys.exit(code)
+
+
+def _faster_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return what makes the event loop, where there is a faster one than asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    make: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return make
 
 
 def _workers(apps: tuple[str, ...], url: str | None, options: dict[str, Any]) -> list[Worker]:

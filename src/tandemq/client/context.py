@@ -28,6 +28,7 @@ class Leased(msgspec.Struct, rename="camel"):
     timeout: float | None = None  # ms
     group_id: str | None = None
     parent_id: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 class Line(Protocol):
@@ -70,12 +71,14 @@ class Context:
         max_attempts: how many there may be.
         priority: higher is sooner.
         group, parent: ids, or None.
+        tags: what it was tagged with.
     """
 
     def __init__(self, job: Leased, line: Line) -> None:
         self.id, self.queue, self.name = job.id, job.queue, job.name
         self.attempt, self.max_attempts = job.attempts + 1, job.max_attempts
         self.priority, self.group, self.parent = job.priority, job.group_id, job.parent_id
+        self.tags = job.tags
         self._job, self._line = job, line
         self._data: Any = msgspec.UNSET
 

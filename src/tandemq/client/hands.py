@@ -62,7 +62,7 @@ class Hands:
         self.running = 0
         self.pace = Pace(concurrency)
         self.performer = Performer(repertoire, concurrency, f"tandemq {self._queue}")
-        self.settler = Settler(pool, self._let_go)
+        self.settler = Settler(pool, self._let_go, lambda: bool(self.ahead))
         held = self.leases.held.__len__
         self.fetcher = Fetcher(pool, pull, self.pace, held, self._take)
         self._unknown: set[str] = set()

@@ -29,8 +29,10 @@ from tandemq.client.work import Work
 log = logging.getLogger("tandemq.worker")
 
 BATCH = 1_000  # jobs of one ACKB
+WORTH = 100  # jobs that are worth a command of their own while others are about to end
+DELAY = 0.002  # s that fewer of them wait
 BATCH_BYTES = 4 << 20  # of their results
-FLIGHTS = 4  # batches under way; what ends meanwhile waits, and so the next one is larger
+FLIGHTS = 2  # batches under way; what ends meanwhile waits, and so the next one is larger
 AGAIN, LONGEST = 0.1, 2.0  # s before something is said again
 LOST = LeaseLost, NotFound
 PASSING = LinkError, Timeout, Unavailable  # the same may be heard later
@@ -41,13 +43,19 @@ Ack = tuple[Work, Raw]
 class Settler:
     """Tells the server what became of jobs, in the background."""
 
-    def __init__(self, pool: Pool, settled: Callable[[Work], None]) -> None:
-        """``settled`` is told when nothing more can be said of a job."""
-        self._pool, self._settled = pool, settled
+    def __init__(
+        self, pool: Pool, settled: Callable[[Work], None], more: Callable[[], bool]
+    ) -> None:
+        """``settled`` is told when nothing more can be said of a job.
+
+        ``more`` says whether other jobs are about to end, so that it is worth waiting for them.
+        """
+        self._pool, self._settled, self._more = pool, settled, more
         self._loop = asyncio.get_running_loop()
         self._acks: deque[Ack] = deque()
         self._flights = 0
         self._due = False
+        self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def ack(self, work: Work, result: Raw) -> None:
@@ -75,17 +83,27 @@ class Settler:
     async def close(self) -> None:
         """Give up what was not heard."""
         self._acks.clear()
+        if self._timer is not None:
+            self._timer.cancel()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _flush_soon(self) -> None:
-        if not self._due and self._flights < FLIGHTS:
-            self._due = True
-            self._loop.call_soon(self._flush)
+        if self._flights >= FLIGHTS:
+            return
+        if len(self._acks) >= WORTH or not self._more():
+            if not self._due:
+                self._due = True
+                self._loop.call_soon(self._flush)
+        elif self._timer is None:
+            self._timer = self._loop.call_later(DELAY, self._flush)
 
     def _flush(self) -> None:
         self._due = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         batch: list[Ack] = []
         size = 0
         while self._acks and len(batch) < BATCH and size < BATCH_BYTES:

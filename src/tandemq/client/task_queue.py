@@ -55,6 +55,8 @@ class TaskQueue(Queue):
     Attributes:
         tasks: by their names.
         repertoire: what its workers can run.
+        outgoing: called with the name and the options of each job that is enqueued here, which
+            they may change.
     """
 
     def __init__(self, name: str, url: str | Target | None = None, **options: Any) -> None:
@@ -66,6 +68,7 @@ class TaskQueue(Queue):
         super().__init__(Pool(url, **options), name)
         self.tasks: dict[str, Task[..., Any]] = {}
         self.crons: list[Cron] = []
+        self.outgoing: list[Callable[[str, dict[str, Any]], None]] = []
         self.repertoire = Repertoire(lifespans=[self._declared])
         self._client: Client | None = None
 

@@ -151,6 +151,8 @@ class Prepared(Generic[P]):
         if key is not None:
             values = {**self.task.payload.defaults, **data}
             options["unique_key"] = f"{self.task.name}:{str(key).format(**values)}"
+        for change in self.task.queue.outgoing:
+            change(self.task.name, options)
         return data, with_retry(options)
 
 
