@@ -9,8 +9,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tandemq import errors as errors
     from tandemq.client.broker import Broker as Broker
-    from tandemq.client.broker import SyncBroker as SyncBroker
     from tandemq.client.broker import handles as handles
+    from tandemq.client.broker.sync import SyncBroker as SyncBroker
     from tandemq.client.client import AsyncClient as AsyncClient
     from tandemq.client.context import Context as Context
     from tandemq.client.depends import Depends as Depends
@@ -38,7 +38,7 @@ _PUBLIC = {
     "Retry": "client.outcomes",
     "Skip": "client.outcomes",
     "Step": "client.flow",
-    "SyncBroker": "client.broker",
+    "SyncBroker": "client.broker.sync",
     "TandemqError": "client.errors",
     "Worker": "client.worker",
     "handles": "client.broker",

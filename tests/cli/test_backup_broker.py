@@ -10,7 +10,7 @@ from tests.cli.shell import Shell
 from tests.support.server import Server
 
 from tandemq.broker import DeliveryMode, QueueOptions
-from tandemq.client.broker import SyncBroker
+from tandemq.client.broker.sync import SyncBroker
 
 LOGIN = "admin:admin-pass-1"
 SETTINGS = {

@@ -32,6 +32,7 @@ from tandemq.server.inside import Inside
 from tandemq.wires.vibemq import requests
 from tandemq.wires.vibemq.frames import Frame, fresh_id
 from tandemq.wires.vibemq.kinds import Kind
+from tandemq.wires.vibemq.levels import priority
 from tandemq.wires.vibemq.rules import broken_name
 
 
@@ -139,7 +140,7 @@ def _info(q: QueueShown) -> QueueInfo:
 def _shown(m: Message) -> BrokerMessage:
     """Show a message; data of a job that JSON cannot carry are shown as the bytes they are."""
     headers = (m.letter.headers if m.letter is not None else None) or {}
-    level = requests.priority(headers) if headers else max(0, min(3, m.priority + 1))
+    level = priority(headers) if headers else max(0, min(3, m.priority + 1))
     try:
         text = payload_of(m)
         payload = msgspec.json.decode(text) if text else None

@@ -269,7 +269,7 @@ async def test_a_mode_makes_the_queue_and_another_one_is_a_conflict(wire: Wire) 
         assert server.get_queue_info("fan").subscriber_count == 0  # type: ignore[union-attr]
 
 
-async def test_a_second_subscription_to_a_queue_is_refused_before_anything_is_sent() -> None:
+async def test_s_289_a_second_subscription_to_a_queue_is_refused_before_anything_is_sent() -> None:
     async with Script() as script, script.joined() as (broker, visitor):
         coming = asyncio.create_task(broker.subscribe("q").__aenter__())
         await visitor.answer("Subscribe")
@@ -527,7 +527,7 @@ async def test_too_many_connections_are_told_of() -> None:
             await client(server.port).connect()
 
 
-async def test_no_answer_in_time_is_told_with_command_and_seconds() -> None:
+async def test_s_284_no_answer_in_time_is_told_with_command_and_seconds() -> None:
     async with Script() as script, script.joined(command_timeout=0.05) as (broker, visitor):
         with pytest.raises(Timeout, match=r"Publish: no answer from 127.* within 0\.05 s"):
             await broker.publish("q", 1, id="late")

@@ -75,7 +75,7 @@ def info(**options: Any) -> QueueInfo:
 
 @pytest.mark.parametrize("on_conflict", OnConflict)
 @EACH_ROW
-async def test_each_policy_does_with_each_difference_what_it_says(
+async def test_s_291_each_policy_does_with_each_difference_what_it_says(
     there: dict[str, Any],
     declared: dict[str, Any],
     found: dict[str, Severity],
@@ -124,7 +124,7 @@ async def test_what_is_missing_is_made_and_what_is_there_stays(wire: Wire) -> No
                 assert sorted(await broker.list_queues()) == ["one", "two"]
 
 
-def test_redirecting_without_dead_letters_is_refused_before_anything_is_sent() -> None:
+def test_s_291_redirecting_without_dead_letters_is_refused_before_anything_is_sent() -> None:
     with pytest.raises(ValueError, match="REDIRECT_TO_DLQ needs enable_dead_letter_queue"):
         QueueOptions(overflow_strategy=OverflowStrategy.REDIRECT_TO_DLQ)
 

@@ -71,7 +71,7 @@ async def test_a_function_without_a_loop_runs_in_a_thread() -> None:
 
 
 @BOTH
-async def test_what_a_handler_raises_gives_its_message_back(
+async def test_s_286_what_a_handler_raises_gives_its_message_back(
     wire: Wire, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries: list[str] = []
@@ -125,7 +125,7 @@ async def test_a_message_without_a_payload_is_acknowledged_and_not_handled(wire:
 
 
 @BOTH
-async def test_a_slow_handler_stops_neither_signs_of_life_nor_answers(wire: Wire) -> None:
+async def test_s_288_a_slow_handler_stops_neither_signs_of_life_nor_answers(wire: Wire) -> None:
     going, release = asyncio.Event(), asyncio.Event()
 
     async with Script(wire) as script, script.joined(keep_alive_interval=0.02) as (broker, visitor):
@@ -196,7 +196,7 @@ def broker_empty(broker: Broker, queue: str) -> bool:
     return not subscription.waiting and link is not None and not link.held
 
 
-async def test_a_subscriber_goes_on_when_the_task_that_made_it_is_cancelled() -> None:
+async def test_s_290_a_subscriber_goes_on_when_the_task_that_made_it_is_cancelled() -> None:
     seen: list[Any] = []
 
     async def take(message: Message) -> None:

@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandemq.broker import QueueOptions, ReconnectPolicy
@@ -34,7 +34,7 @@ from tandemq.client.errors import BadOption, WrongUrl
         ("tandemq://server", "server", 6789),
     ],
 )
-def test_host_and_port_are_read(text: str, host: str, port: int) -> None:
+def test_s_293_host_and_port_are_read(text: str, host: str, port: int) -> None:
     assert place(text)[:2] == (host, port)
 
 
@@ -125,7 +125,7 @@ def test_the_whole_policy_is_read() -> None:
         'Password="open',
     ],
 )
-def test_what_cannot_be_read_is_an_error(text: str) -> None:
+def test_s_293_what_cannot_be_read_is_an_error(text: str) -> None:
     with pytest.raises(WrongUrl):
         Broker(text)
 
@@ -147,12 +147,14 @@ def test_a_plus_is_a_plus() -> None:
     assert place("vibemq://u:a+b@h")[2]["password"] == "a+b"
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
 def test_a_quoted_value_comes_back_whatever_is_in_it(value: str) -> None:
     said = value.replace("\\", "\\\\").replace('"', '\\"')
     assert place(f'Username=u;Password="{said}";Host=h')[2]["password"] == value
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for whole in (f"vibemq://{text}", f"Host=h;{text}"):

@@ -10,7 +10,8 @@ from tests.support.patience import eventually
 from tests.support.server import Server
 
 from tandemq.broker import QueueOptions
-from tandemq.client.broker import Message, SyncBroker
+from tandemq.client.broker import Message
+from tandemq.client.broker.sync import SyncBroker
 from tandemq.client.errors import Closed, Refused
 
 BINARY = pytest.mark.parametrize("binary", [False, True], ids=["json", "binary"])

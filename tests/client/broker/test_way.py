@@ -54,12 +54,15 @@ class Refusals:
 async def lose(broker: Broker, visitor: Any) -> None:
     visitor.break_off()
     await until(lambda: not broker.is_connected, "the loss")
+    await turns()  # until it waits
 
 
 # -- when ------------------------------------------------------------------------------------------
 
 
-async def test_attempts_follow_the_series_of_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_s_280_attempts_follow_the_series_of_the_seed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with Script() as script, script.joined() as (broker, visitor):
         clock, refusals = Clock(monkeypatch), Refusals(monkeypatch)
         await lose(broker, visitor)
@@ -71,7 +74,7 @@ async def test_attempts_follow_the_series_of_the_seed(monkeypatch: pytest.Monkey
     assert ReconnectPolicy().get_delay(1_000_000) == 300
 
 
-async def test_a_fixed_delay_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_s_281_a_fixed_delay_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = ReconnectPolicy(initial_delay=7, use_exponential_backoff=False)
     async with Script() as script, script.joined(reconnect_policy=policy) as (broker, visitor):
         clock, refusals = Clock(monkeypatch), Refusals(monkeypatch)
@@ -108,7 +111,7 @@ async def test_after_a_success_the_series_begins_again(monkeypatch: pytest.Monke
             await until(lambda: broker.is_connected)
 
 
-async def test_no_attempt_is_made_where_none_is_allowed() -> None:
+async def test_s_281_no_attempt_is_made_where_none_is_allowed() -> None:
     async with Script() as script, script.joined(reconnect_policy=NEVER) as (broker, visitor):
         coming = asyncio.create_task(broker.subscribe("q").__aenter__())
         await visitor.answer("Subscribe")
@@ -229,7 +232,9 @@ async def test_nothing_is_sent_a_second_time_by_itself(wire: Wire) -> None:
 
 
 @BOTH
-async def test_subscriptions_are_back_before_the_client_calls_itself_connected(wire: Wire) -> None:
+async def test_s_282_subscriptions_are_back_before_the_client_calls_itself_connected(
+    wire: Wire,
+) -> None:
     async with Script(wire) as script, script.joined(reconnect_policy=AT_ONCE) as (broker, first):
         for queue in ("a", "b"):
             coming = asyncio.create_task(broker.subscribe(queue).__aenter__())
@@ -250,7 +255,7 @@ async def test_subscriptions_are_back_before_the_client_calls_itself_connected(w
 
 
 @BOTH
-async def test_a_refused_subscription_is_a_failed_attempt(wire: Wire) -> None:
+async def test_s_282_a_refused_subscription_is_a_failed_attempt(wire: Wire) -> None:
     async with Script(wire) as script, script.joined(reconnect_policy=AT_ONCE) as (broker, first):
         coming = asyncio.create_task(broker.subscribe("q").__aenter__())
         await first.answer("Subscribe")
@@ -269,7 +274,7 @@ async def test_a_refused_subscription_is_a_failed_attempt(wire: Wire) -> None:
 
 
 @BOTH
-async def test_a_subscription_that_ends_meanwhile_is_not_restored(wire: Wire) -> None:
+async def test_s_296_a_subscription_that_ends_meanwhile_is_not_restored(wire: Wire) -> None:
     async with Script(wire) as script, script.joined(reconnect_policy=QUICK) as (broker, first):
         coming = asyncio.create_task(broker.subscribe("q").__aenter__())
         await first.answer("Subscribe")
@@ -327,7 +332,7 @@ async def test_twenty_subscriptions_survive_a_restart_of_the_broker(wire: Wire) 
 
 
 @BOTH
-async def test_a_goodbye_of_the_server_begins_the_next_connection(wire: Wire) -> None:
+async def test_s_283_a_goodbye_of_the_server_begins_the_next_connection(wire: Wire) -> None:
     async with Script(wire) as script, script.joined(reconnect_policy=QUICK) as (broker, first):
         first.send("Disconnect", "x", headers={"reason": "server_shutdown"})
         second = await script.next()  # the first one is still open on that side
@@ -422,7 +427,7 @@ async def test_whatever_comes_is_a_sign_of_life(wire: Wire) -> None:
 
 
 @BOTH
-async def test_many_connections_leave_one_reader_and_one_pinger(wire: Wire) -> None:
+async def test_s_295_many_connections_leave_one_reader_and_one_pinger(wire: Wire) -> None:
     """Old connections neither read the new stream nor go on asking for signs of life."""
     payloads: Counter[int] = Counter()
     rounds = 1000

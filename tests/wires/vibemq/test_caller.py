@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.wires.vibemq.peers import only
 
@@ -176,6 +176,7 @@ def test_what_the_wire_cannot_say_is_refused(wire: Wire) -> None:
 
 
 @BOTH
+@settings(deadline=None)
 @given(data=st.data())
 def test_frames_arrive_in_whatever_pieces_the_network_makes(wire: Wire, data: Any) -> None:
     caller, session = pair(wire)

@@ -294,6 +294,7 @@ def test_moments_are_written_to_the_millisecond() -> None:
 # -- options that are asked for --------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(
     st.builds(
         Policy,

@@ -16,7 +16,8 @@ from tandemq.model.broker import Policy
 from tandemq.model.errors import BadPayload, BadRequest, QueueRequired, UnknownCommand
 from tandemq.wires.vibemq.frames import Frame
 from tandemq.wires.vibemq.kinds import NAMES, Kind
-from tandemq.wires.vibemq.requests import HIGH, NORMAL, Refusal, Ticket, read
+from tandemq.wires.vibemq.levels import HIGH, NORMAL
+from tandemq.wires.vibemq.requests import Refusal, Ticket, read
 
 
 def asked(kind: int | str, nack: bool = False, **fields: Any) -> Any:

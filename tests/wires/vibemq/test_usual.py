@@ -16,7 +16,8 @@ from tandemq.wires.sniff import Wire
 from tandemq.wires.vibemq import json_codec, requests, usual
 from tandemq.wires.vibemq.frames import Unreadable
 from tandemq.wires.vibemq.kinds import Kind
-from tandemq.wires.vibemq.requests import HIGH, NORMAL, Ack, Publish, Refusal, Ticket
+from tandemq.wires.vibemq.levels import HIGH, NORMAL
+from tandemq.wires.vibemq.requests import Ack, Publish, Refusal, Ticket
 from tandemq.wires.vibemq.session import Session
 
 ACK = Ack(messages=["m"], req_id=Ticket("m"))

@@ -1,4 +1,7 @@
-"""The client of the broker: messages that are pushed to who wants them, over VibeMQ's wires."""
+"""The client of the broker: messages that are pushed to who wants them, over VibeMQ's wires.
+
+The one for programs without asyncio is in ``sync``, which not everybody needs to load.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from tandemq.client.broker.declare import Difference, QueueConflict, Severity
 from tandemq.client.broker.handlers import Listener, handles
 from tandemq.client.broker.message import Message
 from tandemq.client.broker.subscription import Subscription
-from tandemq.client.broker.sync import SyncBroker, SyncMessage, SyncSubscription, SyncUsers
 from tandemq.client.broker.users import Permission, User, Users
 
 __all__ = [
@@ -31,10 +33,6 @@ __all__ = [
     "ReconnectPolicy",
     "Severity",
     "Subscription",
-    "SyncBroker",
-    "SyncMessage",
-    "SyncSubscription",
-    "SyncUsers",
     "User",
     "Users",
     "handles",

@@ -12,7 +12,7 @@ from tandemq.broker.names import MessagePriority
 from tandemq.client.errors import Unencodable
 from tandemq.client.spans import Span, millis
 from tandemq.wires.vibemq.frames import Frame
-from tandemq.wires.vibemq.requests import priority
+from tandemq.wires.vibemq.levels import priority
 
 log = logging.getLogger("tandemq.client")
 

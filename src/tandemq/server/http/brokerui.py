@@ -33,7 +33,7 @@ from tandemq.server.health import figures, health
 from tandemq.server.http.face import Caller, Face, answer
 from tandemq.server.http.merge import segment
 from tandemq.server.meter import now_ms
-from tandemq.wires.vibemq import queues, requests
+from tandemq.wires.vibemq import levels, queues
 
 PAGE: Final = 50  # messages, unless another number is asked for
 LARGEST_PAGE: Final = 100
@@ -195,6 +195,6 @@ def _shown(m: Message) -> dict[str, Any]:
         "timestamp": queues.moment_text(m.created),
         "headers": headers,
         "version": 1,
-        "priority": requests.priority(headers) if headers else max(0, min(3, m.priority + 1)),
+        "priority": levels.priority(headers) if headers else max(0, min(3, m.priority + 1)),
         "delivery_attempts": m.attempts,
     }

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tandemq.commands.call import QueueShown
 from tandemq.model.broker import DEFAULT_POLICY, Mode, Overflow, Policy
 from tandemq.model.errors import BadPayload
 from tandemq.wires.vibemq.rules import broken_name
+
+if TYPE_CHECKING:
+    from tandemq.commands.call import QueueShown
 
 MODES: Final = ("RoundRobin", "FanOutWithAck", "FanOutWithoutAck", "PriorityBased")
 STRATEGIES: Final = ("DropOldest", "DropNewest", "BlockPublisher", "RedirectToDlq")

@@ -19,15 +19,10 @@ from tandemq.model.errors import BadRequest, QueueRequired, TandemqError, Unknow
 from tandemq.wires.vibemq import rules
 from tandemq.wires.vibemq.frames import Frame
 from tandemq.wires.vibemq.kinds import NAMES, Kind, shown
+from tandemq.wires.vibemq.levels import NORMAL, priority
 from tandemq.wires.vibemq.queues import read_options
 
 LONGEST_ADMIN: Final = 1 << 16  # bytes of the payload of a command about users
-LOW, NORMAL, HIGH, CRITICAL = range(4)
-PRIORITIES: Final = {
-    spelling: level
-    for level, name in enumerate(("Low", "Normal", "High", "Critical"))
-    for spelling in (str(level), name, name.lower())
-}
 
 
 class Ticket(Struct, frozen=True, gc=False):
@@ -112,15 +107,6 @@ def _subscribe(f: Frame) -> Subscribe:
         raise BadRequest("prefetch must be a whole number, 1 or more.")
     window = WINDOW if said is None else min(int(said), WINDOW)
     return Subscribe(queue=queue, window=window, req_id=Ticket(f.id, Kind.SUBSCRIBE_ACK, queue))
-
-
-def priority(headers: dict[str, str]) -> int:
-    """Return the level that a message asks for; what is none is normal."""
-    said = headers.get("priority")
-    if said is None:
-        return NORMAL
-    level = PRIORITIES.get(said)
-    return PRIORITIES.get(said.strip().lower(), NORMAL) if level is None else level
 
 
 def _message(f: Frame) -> str:

@@ -16,7 +16,8 @@ from tandemq.wires.vibemq import json_text, rules
 from tandemq.wires.vibemq.json_codec import HEADERS_LIMIT
 from tandemq.wires.vibemq.json_text import DEPTH
 from tandemq.wires.vibemq.kinds import Kind
-from tandemq.wires.vibemq.requests import NORMAL, Ticket, priority
+from tandemq.wires.vibemq.levels import NORMAL, priority
+from tandemq.wires.vibemq.requests import Ticket
 from tandemq.wires.vibemq.rules import LONGEST_HEADER_VALUE, MOST_HEADERS
 
 
