@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +11,14 @@ from tests.support.peer import Fields, Peer, silent, until, welcome
 
 from tandemq import AsyncClient
 from tandemq.client import adding
-from tandemq.client.errors import ConnectionLost, QueueFull, Refused, Timeout, Unencodable
+from tandemq.client.errors import (
+    BadOption,
+    ConnectionLost,
+    QueueFull,
+    Refused,
+    Timeout,
+    Unencodable,
+)
 from tandemq.client.job import Job
 
 
@@ -158,3 +165,33 @@ async def test_a_job_that_may_find_its_group_full_goes_alone(
 ) -> None:
     await add(client, 1, 2, group="g", group_max_size=1)
     assert [fields["cmd"] for fields in pushes(peer)] == ["PUSH", "PUSH"]
+
+
+async def test_many_jobs_go_in_parts_and_not_all_at_once(peer: Peer, client: AsyncClient) -> None:
+    taken = 0
+
+    def jobs() -> Iterator[tuple[str, int]]:
+        nonlocal taken
+        for taken in range(1, 101):
+            yield ("a", taken)
+
+    peer.answer = silent("PUSHB")
+    adding_them = asyncio.create_task(client.queue("q").add_many(jobs(), part=4))
+    await until(lambda: len(pushes(peer)) == 16, "some are written")
+    await asyncio.sleep(0.02)
+    assert taken <= 4 * 17
+    peer.answer = welcome
+    for fields in pushes(peer):
+        peer.links[0].send({**(welcome(fields) or {}), "reqId": fields["reqId"]})
+    assert await adding_them == [f"id-{n}" for n in range(1, 101)]
+
+
+async def test_a_bad_job_among_many_is_named_and_ends_it(
+    peer: Peer, client: AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    jobs = [("a", 1), ("a", 2), ("a", {"x": object()})]
+    with pytest.raises(Unencodable, match=r"jobs\[0\]\.data\.x is of type object"):
+        await client.queue("q").add_many(jobs, part=2)
+    with pytest.raises(BadOption, match="a tuple of name, data"):
+        await client.queue("q").add_many(["a"])  # type: ignore[list-item]
+    assert caplog.records == []

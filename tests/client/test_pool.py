@@ -344,3 +344,25 @@ async def test_nothing_is_said_of_failures_that_nobody_awaits(
     await asyncio.sleep(0)
     assert [record.message for record in caplog.records if "never" in record.message] == []
     assert len(caplog.records) <= 10
+
+
+async def test_closing_does_not_wait_for_a_peer_that_does_not_read(peer: Peer) -> None:
+    pool = quick(peer, pool_size=1)
+    await pool.connect()
+    peer.links[0].transport.pause_reading()
+    call = asyncio.create_task(pool.call("PUSH", queue="q", data=b"x" * (32 << 20)))
+    await asyncio.sleep(0.05)
+    async with asyncio.timeout(5):
+        await pool.close()
+    with pytest.raises(ConnectionError):
+        await call
+
+
+@pytest.mark.parametrize("option", [{"ca": "/nowhere", "tls": True}, {"host": "x" * 70}])
+async def test_what_can_never_work_fails_calls_at_once(option: dict[str, Any]) -> None:
+    host = option.pop("host", "127.0.0.1")
+    pool = Pool(f"tandemq://{host}:1", **option)
+    async with asyncio.timeout(5):
+        with pytest.raises(BadOption):
+            await pool.call("Ping")
+    await pool.close()

@@ -81,3 +81,9 @@ class Deadlines:
             self.watch(first)
         if due:
             self._expire(due)
+
+
+def looked_at(answer: asyncio.Future[Any]) -> None:
+    """Take note of a failure that nobody awaits."""
+    if not answer.cancelled():
+        answer.exception()

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Protocol, cast
 
 from tandemq.client.errors import (
+    BadOption,
     CertificateRefused,
     ConnectFailed,
     LinkError,
@@ -23,7 +24,8 @@ from tandemq.client.reconnect import Backoff
 from tandemq.client.url import Target
 
 Restore = Callable[[Link], Awaitable[None]]
-HOPELESS = (NotAuthorized, WrongServer, CertificateRefused)  # trying again changes nothing
+HOPELESS = (NotAuthorized, WrongServer, CertificateRefused, BadOption)  # the next is no better
+LEAVE = 1.0  # seconds in which a peer may take what was written before the end
 
 
 class State(StrEnum):
@@ -80,11 +82,19 @@ class Line:
     async def stop(self) -> None:
         """Close the connection in good order, and do not come back."""
         if self.link is not None:
-            self.link.close()
-            await self.link.lost
+            await self._leave(self.link)
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _leave(self, link: Link) -> None:
+        link.close()
+        try:
+            async with asyncio.timeout(LEAVE):
+                await asyncio.shield(link.lost)
+        except TimeoutError:  # the peer does not take what was asked last
+            link.abort()
+            await asyncio.shield(link.lost)
 
     async def _keep(self) -> None:
         options = self._options
@@ -144,7 +154,10 @@ class Line:
         except BaseException as error:
             if link is not None:
                 link.end(Ended("the connection was given up"))
-            raise _explained(error, target, seconds) from error
+            explained = _explained(error, target, seconds)
+            if explained is error:
+                raise
+            raise explained from error
         return link
 
     async def _open(self) -> Link:
@@ -186,6 +199,8 @@ def _explained(error: BaseException, target: Target, seconds: float) -> BaseExce
             return ConnectFailed(f"{target} did not let us in: {error}")
         case OSError():
             return ConnectFailed(f"cannot connect to {target}: {error.strerror or error}")
+        case UnicodeError():
+            return BadOption(f"{target.host} cannot be the name of a host: {error}")
     return error
 
 

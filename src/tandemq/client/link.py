@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, cast
 
-from tandemq.client.calls import Call, Deadlines
+from tandemq.client.calls import Call, Deadlines, looked_at
 from tandemq.client.errors import (
     ConnectionLost,
     LinkError,
@@ -186,7 +186,7 @@ class Link(asyncio.Protocol):
         patience = min(interval, cast(float, self._options.command_timeout))
         id = f"own-{next(self._numbers)}"
         answer = self._loop.create_future()
-        answer.add_done_callback(_looked_at)
+        answer.add_done_callback(looked_at)
         call = Call("Ping", id, request("Ping", {}, id), answer, patience, self._loop.time())
         call.ping = True
         self.send(call)
@@ -281,6 +281,11 @@ class Link(asyncio.Protocol):
             if self._transport is not None:
                 self._transport.abort()
 
+    def abort(self) -> None:
+        """End the connection at once, whatever is still to be written."""
+        if self._transport is not None:
+            self._transport.abort()
+
     def close(self) -> None:
         """End the connection once everything is written."""
         if self._reason is None and not self.lost.done():
@@ -292,9 +297,3 @@ class Link(asyncio.Protocol):
 
 class Ended(ConnectionLost):
     """This side ended the connection, and meant to."""
-
-
-def _looked_at(answer: asyncio.Future[Any]) -> None:
-    """Take note of a failure that nobody awaits."""
-    if not answer.cancelled():
-        answer.exception()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from tandemq.client.calls import looked_at
 from tandemq.client.dead_letters import DeadLetters
 from tandemq.client.errors import BadOption, NotFound
 from tandemq.client.events import Events
@@ -25,6 +29,7 @@ JobState = Literal[
 Cleanable = Literal["waiting", "prioritized", "delayed", "paused", "completed", "failed"]
 NewJob = tuple[str, object] | tuple[str, object, JobOptions]
 PART = 1_000  # jobs of one request of ``add_many``
+AHEAD = 16  # of its requests that wait for their answers
 
 
 class Queue:
@@ -68,23 +73,23 @@ class Queue:
     async def add_many(self, jobs: Iterable[NewJob], *, part: int = PART) -> list[str]:
         """Add jobs, each a tuple of name, data and perhaps options, and return their ids.
 
-        They go in parts; each part is added as a whole, or not at all.
+        They go in parts, some of them at a time; each is added as a whole, or not at all. After a
+        failure those before it may have been added.
         """
-        waiting, fields = [], []
-        for job in jobs:
-            fields.append(_fields(job))
-            if len(fields) == part:
-                waiting.append(self._send(fields))
-                fields = []
-        if fields:
-            waiting.append(self._send(fields))
         ids: list[str] = []
-        for answer in waiting:
-            ids += (await answer)["ids"]
+        sent: deque[asyncio.Future[dict[str, Any]]] = deque()
+        waiting = iter(jobs)
+        try:
+            while fields := [_fields(job) for job in islice(waiting, part)]:
+                if len(sent) == AHEAD:
+                    ids += (await sent.popleft())["ids"]
+                sent.append(self.pool.send("PUSHB", {"queue": self.name, "jobs": fields}))
+            while sent:
+                ids += (await sent.popleft())["ids"]
+        finally:
+            for answer in sent:
+                answer.add_done_callback(looked_at)
         return ids
-
-    def _send(self, jobs: list[dict[str, Any]]) -> Any:
-        return self.pool.send("PUSHB", {"queue": self.name, "jobs": jobs})
 
     # -- finding -------------------------------------------------------------------------------
 
