@@ -1,6 +1,6 @@
 """What it costs to tell many readers of events: server CPU, deliveries, delay.
 
-    .venv/bin/python bench/feed.py [--readers 1000] [--rate 100] [--seconds 10]
+    .venv/bin/python bench/feed.py [--readers 1000] [--rate 100] [--seconds 10] [--websocket]
 
 One job is pushed at a time, so that every event is a turn of its own.
 """
@@ -22,18 +22,22 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 from tests.support.server import Server  # noqa: E402
 
 ASK = b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n"
+UPGRADE = (
+    b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
 
 
-def connected(port: int, count: int) -> list[socket.socket]:
+def connected(port: int, count: int, ask: bytes, welcome: bytes) -> list[socket.socket]:
     """Return so many readers, each with the head of its answer read."""
     readers = []
     for _ in range(count):
         reader = socket.create_connection(("127.0.0.1", port))
-        reader.sendall(ASK)
+        reader.sendall(ask)
         readers.append(reader)
     for reader in readers:
         head = b""
-        while b"connected" not in head:
+        while welcome not in head:
             head += reader.recv(4096)
         reader.setblocking(False)
     return readers
@@ -44,9 +48,12 @@ def main() -> None:
     ask.add_argument("--readers", type=int, default=1_000)
     ask.add_argument("--rate", type=int, default=100, help="events a second")
     ask.add_argument("--seconds", type=float, default=10.0)
+    ask.add_argument("--websocket", action="store_true", help="over WebSockets")
     given = ask.parse_args()
+    way = (UPGRADE, b"\r\n\r\n") if given.websocket else (ASK, b"connected")
+    mark = b'"eventType":"pushed"' if given.websocket else b"event: job:pushed"
     with tempfile.TemporaryDirectory() as folder, Server(Path(folder)) as server:
-        readers = connected(server.http_port, given.readers)
+        readers = connected(server.http_port, given.readers, *way)
         watch = selectors.DefaultSelector()
         for reader in readers:
             watch.register(reader, selectors.EVENT_READ)
@@ -60,7 +67,7 @@ def main() -> None:
                 pushed += 1
             for key, _ in watch.select(0.001):
                 data = key.fileobj.recv(1 << 16)  # type: ignore[union-attr]
-                told += data.count(b"event: job:pushed")
+                told += data.count(mark)
                 if key.fileobj is first:
                     delays += delays_of(data)
         spent, took = server.cpu_seconds() - cpu, time.monotonic() - began
