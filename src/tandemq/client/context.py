@@ -7,11 +7,9 @@ from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
-from msgspec import Raw
 
 from tandemq.client.errors import Cancelled
 from tandemq.client.spans import moment_of
-from tandemq.commands.table import UNDEFINED
 
 
 class Leased(msgspec.Struct, rename="camel"):
@@ -19,7 +17,7 @@ class Leased(msgspec.Struct, rename="camel"):
 
     id: str
     queue: str
-    data: Raw
+    data: Any = None
     name: str | None = None
     attempts: int = 0
     max_attempts: int = 3
@@ -72,6 +70,7 @@ class Context:
         priority: higher is sooner.
         group, parent: ids, or None.
         tags: what it was tagged with.
+        data: what it carries, as plain values.
     """
 
     def __init__(self, job: Leased, line: Line) -> None:
@@ -79,18 +78,11 @@ class Context:
         self.attempt, self.max_attempts = job.attempts + 1, job.max_attempts
         self.priority, self.group, self.parent = job.priority, job.group_id, job.parent_id
         self.tags = job.tags
+        self.data: Any = job.data
         self._job, self._line = job, line
-        self._data: Any = msgspec.UNSET
 
     def __repr__(self) -> str:
         return f"<{self.name or 'job'} {self.id} of {self.queue}, attempt {self.attempt}>"
-
-    @property
-    def data(self) -> Any:
-        """What the job carries, as plain values."""
-        if self._data is msgspec.UNSET:
-            self._data = read(self._job.data)
-        return self._data
 
     @property
     def created(self) -> datetime | None:
@@ -122,10 +114,4 @@ class Context:
 
 def alone(name: str) -> Context:
     """Return the context of a task that is called as a function."""
-    return Context(Leased(id="", queue="", data=Raw(b"\xc0"), name=name), Nowhere())
-
-
-def read(data: Raw | bytes) -> Any:
-    """Return what a payload holds; absent is None."""
-    written = bytes(data)
-    return None if not written or written == UNDEFINED else msgspec.msgpack.decode(written)
+    return Context(Leased(id="", queue="", name=name), Nowhere())

@@ -21,7 +21,6 @@ from tandemq.client.processes import Failed
 from tandemq.client.routine import Routine
 from tandemq.client.settling import Settler
 from tandemq.client.work import Why, Work
-from tandemq.wires.bunqueue.caller import encode
 
 log = logging.getLogger("tandemq.worker")
 
@@ -106,7 +105,6 @@ class Hands:
 
     def _take(self, fields: dict[str, Any], token: str | None) -> None:
         """Hold a job that the server handed out."""
-        fields["data"] = Raw(encode(fields.get("data")))
         job = msgspec.convert(fields, Leased)
         known = self.leases.held.get(job.id)
         if known is not None and not known.settled and known.why is not Why.LOST:

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import NODEFAULT, Raw
+from msgspec import NODEFAULT
 
-from tandemq.client.context import read
 from tandemq.client.depends import Needs, hints_of, signature_of
 from tandemq.client.errors import TandemqError
 
@@ -54,13 +53,13 @@ class Payload:
             for name in self.names
             if parameters[name].default is not inspect.Parameter.empty
         }
-        shape = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True, kw_only=True)
+        self._shape = msgspec.defstruct(
+            "Arguments", fields, forbid_unknown_fields=True, kw_only=True
+        )
         try:
-            decoder = msgspec.msgpack.Decoder(shape, strict=True, dec_hook=_model)
+            msgspec.msgpack.Decoder(self._shape)
         except TypeError as why:
             raise TypeError(f"{self._name} takes what no job can carry: {why}") from None
-        self._decode: Callable[[Raw], Any] = decoder.decode
-        self._shape = shape
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the data of a job for arguments as the function would take them.
@@ -79,29 +78,25 @@ class Payload:
                 raise TypeError(f"{self._name}: missing a required argument: {name!r}")
         return dict(bound)
 
-    def read(self, data: Raw) -> dict[str, Any]:
+    def read(self, data: Any) -> dict[str, Any]:
         """Return the arguments that a job carries.
 
         Raises:
             Misfit: they are not what the function takes.
         """
+        given = {} if data is None else data
         try:
-            found = self._decode(data)
-        except (msgspec.DecodeError, RecursionError):
-            found = self._read_again(data)
+            found = msgspec.convert(given, self._shape, dec_hook=_model)
+        except msgspec.ValidationError:
+            found = self._read_again(given)
         return {name: getattr(found, name) for name in self.names}
 
-    def _read_again(self, data: Raw) -> Any:
+    def _read_again(self, data: Any) -> Any:
         """Read what did not fit at once: wide whole numbers travel as floats."""
         try:
-            value = read(data)
-            return msgspec.convert(
-                _narrowed({} if value is None else value), self._shape, dec_hook=_model
-            )
+            return msgspec.convert(_narrowed(data), self._shape, dec_hook=_model)
         except msgspec.ValidationError as why:
             raise Misfit(f"the data of the job does not fit {self._name}: {why}") from None
-        except (msgspec.DecodeError, RecursionError) as why:
-            raise Misfit(f"the data of the job cannot be read: {why}") from None
 
 
 def _field(task: str, each: inspect.Parameter, hints: Mapping[str, Any]) -> tuple[str, Any, Any]:

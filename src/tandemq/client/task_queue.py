@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
@@ -214,7 +214,7 @@ class TaskQueue(Queue):
                 await pool.close()
 
     @asynccontextmanager
-    async def _declared(self) -> Any:
+    async def _declared(self) -> AsyncIterator[None]:
         await self.declare()
         yield
 
