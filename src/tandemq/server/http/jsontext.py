@@ -18,12 +18,14 @@ from tandemq.model.body import wide_integers
 from tandemq.model.errors import BadRequest, Malformed
 
 INVALID: Final = "Invalid JSON body"
+NARROWEST, WIDEST = -(2**31), 2**32 - 1  # what that wire has as whole numbers
+LARGE: Final = 64 << 10  # bytes from which on nothing is looked at value by value
 EXACT: Final = 2**53  # up to here a double holds every whole number
 AS_TEXT: Final = "is more than a number of JSON holds everywhere (2^53): send it as text"
 
 _decode = msgspec.json.decode
 _encode = msgspec.json.encode
-_pack = msgspec.msgpack.encode
+_encode_packed = msgspec.msgpack.encode
 _put_double = Struct(">Bd").pack_into
 _natural, _signed = Struct(">Q").unpack_from, Struct(">q").unpack_from
 _unpack = msgspec.msgpack.Decoder(ext_hook=lambda code, data: _extension(code, data)).decode
@@ -44,26 +46,62 @@ def read(text: bytes) -> Any:
 def packed(value: Any) -> bytes:
     """Return a value as the bunqueue wire has it, with its wide numbers as JavaScript has them.
 
-    Both forms of a wide number take nine bytes, so one is written over the other.
+    The value itself may be changed.
 
     Raises:
         Malformed: it holds text that is no text.
         BadRequest: it holds a number that would change.
     """
+    frame = _pack(value)
+    if 0xCF not in frame and 0xD3 not in frame:
+        return frame
+    if len(frame) > LARGE:
+        return rewritten(frame)
+    narrow(value)
+    return _pack(value)
+
+
+def _pack(value: Any) -> bytes:
     try:
-        frame = _pack(value)
+        return _encode_packed(value)
     except OverflowError:
         raise BadRequest(f"A whole number of more than 64 bits {AS_TEXT}") from None
     except (UnicodeEncodeError, RecursionError, msgspec.MsgspecError):
         raise Malformed(INVALID) from None
-    if 0xCF not in frame and 0xD3 not in frame:
-        return frame
+
+
+def narrow(value: Any) -> None:
+    """Put doubles in the place of the wide numbers in a list or an object, however deep.
+
+    Raises:
+        BadRequest: one would change.
+    """
+    todo = [value]
+    while todo:
+        held = todo.pop()
+        for key, item in held.items() if type(held) is dict else enumerate(held):
+            kind = type(item)
+            if kind is dict or kind is list:
+                todo.append(item)
+            elif kind is int and not NARROWEST <= item <= WIDEST:
+                held[key] = float(item) if -EXACT <= item <= EXACT else _double(item)
+
+
+def _double(whole: int) -> float:
+    if not -EXACT <= whole <= EXACT and float(whole) != whole:
+        raise BadRequest(f"{whole} {AS_TEXT}")
+    return float(whole)
+
+
+def rewritten(frame: bytes) -> bytes:
+    """Do the same in the packed form, which costs less where much is packed.
+
+    Both forms of a wide number take nine bytes, so one is written over the other.
+    """
     narrowed = bytearray(frame)
     for at in wide_integers(frame):
         (whole,) = (_natural if frame[at] == 0xCF else _signed)(frame, at + 1)
-        if not -EXACT <= whole <= EXACT and float(whole) != whole:
-            raise BadRequest(f"{whole} {AS_TEXT}")
-        _put_double(narrowed, at, 0xCB, whole)
+        _put_double(narrowed, at, 0xCB, _double(whole))
     return bytes(narrowed)
 
 

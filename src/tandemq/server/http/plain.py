@@ -43,7 +43,7 @@ def plain_push(queue: str, body: bytes) -> PlainPush | None:
         found = _decode(body)
         data = found.data
         if data is not ABSENT:
-            data = Raw(packed(_decode_data(data)))
+            data = Raw(packed([_decode_data(data)])[1:])  # without the head of that list
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return PlainPush(queue=queue, data=data, name=found.name)
