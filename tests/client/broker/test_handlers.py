@@ -13,7 +13,7 @@ from tests.client.broker.places import BOTH, QUICK, Script, builder, client, pla
 from tandemq.broker import DeliveryMode, QueueOptions, ReconnectPolicy
 from tandemq.client.broker import Broker, Message, handles
 from tandemq.client.broker.handlers import wants, work_of
-from tandemq.client.errors import BadOption, ConnectionLost, Misused
+from tandemq.client.errors import BadOption, ConnectionLost, Misused, Refused
 from tandemq.wires.sniff import Wire
 
 
@@ -292,6 +292,29 @@ async def test_a_program_of_handlers_ends_with_the_connection_when_it_may_not_co
 async def test_a_program_without_handlers_says_so() -> None:
     with pytest.raises(Misused, match="nothing to run"):
         await Broker().run()
+
+
+async def test_a_handler_that_is_refused_leaves_no_connection_behind() -> None:
+    @handles("no name")
+    async def take(message: Message) -> None: ...
+
+    async with builder().build() as server:
+        broker = client(server.port, handlers=[take])
+        with pytest.raises(Refused, match="Subscribe"):
+            await broker.connect()
+        await until(lambda: server.active_connections == 0)
+
+
+async def test_handlers_that_are_closed_are_forgotten() -> None:
+    async def take(message: Message) -> None: ...
+
+    async with place() as (_, broker):
+        for _ in range(3):
+            listener = await broker.attach(take, "q")
+            await listener.close()
+            assert listener.closed
+        await broker.attach(take, "q")
+        assert len(broker._listeners) == 1
 
 
 # -- what is no handler ----------------------------------------------------------------------------

@@ -59,6 +59,13 @@ def test_user_and_password_are_read(text: str, login: tuple[str, str]) -> None:
     assert (said["username"], said["password"]) == login
 
 
+def test_a_url_of_ours_tells_how_long_to_wait() -> None:
+    found = Broker("tandemq://host?timeout=3&ping=7").options
+    assert (found.command_timeout, found.keep_alive_interval) == (3, 7)
+    usual = Broker("tandemq://host").options
+    assert (usual.command_timeout, usual.keep_alive_interval) == (10, 30)
+
+
 def test_a_token_stands_alone() -> None:
     assert Broker("tandemq://secret@host").options.auth_token == "secret"
 

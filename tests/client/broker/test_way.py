@@ -125,6 +125,29 @@ async def test_s_281_no_attempt_is_made_where_none_is_allowed() -> None:
         assert len(script.came) == 1
 
 
+async def test_a_client_that_has_given_up_may_be_connected_anew() -> None:
+    async with Script() as script, script.joined(reconnect_policy=NEVER) as (broker, visitor):
+        await lose(broker, visitor)
+        coming = asyncio.create_task(broker.connect())
+        again = await script.next()
+        await again.welcome()
+        assert await coming is broker
+        assert broker.is_connected
+
+
+async def test_a_server_that_does_not_read_does_not_keep_a_client_from_going(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tandemq.client.broker.way.FAREWELL", 0.05)
+    async with Script() as script, script.joined() as (broker, _):
+        body = "x" * 1_000_000
+        going = [asyncio.create_task(broker.publish("q", body)) for _ in range(40)]
+        await turns()
+        await broker.disconnect()
+        failed = await asyncio.gather(*going, return_exceptions=True)
+        assert {type(each) for each in failed} <= {ConnectionLost, NotSent}
+
+
 async def test_a_limit_of_attempts_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = ReconnectPolicy(max_attempts=3, initial_delay=0.0)
     async with Script() as script, script.joined(reconnect_policy=policy) as (broker, visitor):

@@ -99,10 +99,13 @@ class Broker:
         Raises:
             ConnectFailed, NotAuthorized, Refused, QueueConflict, Closed
         """
-        if not self._way.begun or self._way.closed:
-            await self._way.connect(patience)
-            for handler in self._handlers:
-                await self.attach(handler)
+        if await self._way.connect(patience):
+            try:
+                for handler in self._handlers:
+                    await self.attach(handler)
+            except BaseException:
+                await self.disconnect(grace=0.0)
+                raise
         return self
 
     async def run(self) -> None:
@@ -216,7 +219,7 @@ class Broker:
         subscription = self.subscribe(said.queue, mode=said.mode, prefetch=said.prefetch)
         listener = Listener(subscription, work_of(handler), said.concurrency)
         await listener.start()
-        self._listeners.append(listener)
+        self._listeners = [each for each in self._listeners if not each.closed] + [listener]
         return listener
 
     async def unsubscribe(self, queue: str) -> None:

@@ -112,6 +112,11 @@ class Listener:
         self._work, self._concurrency = work, concurrency
         self._tasks: list[asyncio.Task[None]] = []
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing comes any more."""
+        return self.subscription.over
+
     async def start(self) -> None:
         """Subscribe, and begin."""
         await self.subscription.__aenter__()

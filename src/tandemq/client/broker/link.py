@@ -257,6 +257,10 @@ class Link(asyncio.Protocol):
             self._flush()
             self._close("it was closed on this side", self._transport.close)
 
+    def abort(self) -> None:
+        """Close although not everything is written."""
+        self._transport.abort()
+
     def end(self, reason: str) -> None:
         """It is over: whoever waits is told."""
         if self._transport is not None:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from tandemq.broker.options import QueueOptions, ReconnectPolicy
 from tandemq.client.errors import WrongUrl
-from tandemq.client.url import target
+from tandemq.client.url import Options, target
 
 log = logging.getLogger("tandemq.client")
 
@@ -39,12 +39,17 @@ def place(url: str | None) -> Place:
         return _from_pairs(url)
     found = target(url)
     login = {"username": found.user, "password": found.token} if found.user else {}
-    own = {
+    own: dict[str, Any] = {
         **(login or {"auth_token": found.token}),
         "use_tls": bool(found.tls),
         "skip_certificate_validation": not found.verify,
         "certificate_authority": found.ca,
     }
+    said, usual = found.options, Options()
+    if said.command_timeout != usual.command_timeout:
+        own["command_timeout"] = said.command_timeout
+    if said.ping_interval != usual.ping_interval:
+        own["keep_alive_interval"] = said.ping_interval
     return found.host, found.port, own
 
 

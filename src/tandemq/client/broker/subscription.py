@@ -20,6 +20,9 @@ class Subscription:
 
     It outlives connections. What was delivered over a lost one and nobody began is dropped here,
     since the broker delivers it again. Several tasks may iterate; each message goes to one of them.
+
+    Attributes:
+        over: nothing comes any more.
     """
 
     def __init__(
@@ -37,7 +40,7 @@ class Subscription:
         self._broker = broker
         self._buffer: deque[Message] = deque()
         self._bell = asyncio.Event()
-        self._over = False
+        self.over = False
         self._error: BaseException | None = None
 
     def __repr__(self) -> str:
@@ -52,7 +55,7 @@ class Subscription:
 
     def put(self, message: Message) -> None:
         """A message came."""
-        if not self._over:
+        if not self.over:
             self._buffer.append(message)
             self._bell.set()
 
@@ -62,8 +65,8 @@ class Subscription:
 
     def finish(self, error: BaseException | None = None) -> None:
         """Nothing comes any more; iterating ends, or raises ``error``."""
-        if not self._over:
-            self._over, self._error = True, error
+        if not self.over:
+            self.over, self._error = True, error
             self._buffer.clear()
             self._bell.set()
 
@@ -79,7 +82,7 @@ class Subscription:
 
     async def __anext__(self) -> Message:
         while not self._buffer:
-            if self._over:
+            if self.over:
                 if self._error is not None:
                     raise self._error
                 raise StopAsyncIteration
@@ -96,7 +99,7 @@ class Subscription:
             return None
 
     async def __aenter__(self) -> Subscription:
-        if self._over:
+        if self.over:
             raise Misused(f"this subscription to {self.queue} has ended; make another one")
         await self._broker.begin(self)
         return self

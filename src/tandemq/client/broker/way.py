@@ -8,7 +8,6 @@ import os
 import random
 import ssl
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from itertools import count
 from typing import Final, Protocol
 
@@ -80,32 +79,33 @@ class Way:
     def __str__(self) -> str:
         return str(Target(host=self.host, port=self.port))
 
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed, and stays so."""
-        return isinstance(self._over, Closed)
-
     # -- to be there -----------------------------------------------------------------------------
 
-    async def connect(self, patience: float) -> None:
+    async def connect(self, patience: float) -> bool:
         """Connect; where nobody answers, try again for so many s, as the reconnect policy says.
+
+        False: it is connected, or about to be again.
 
         Raises:
             ConnectFailed, NotAuthorized, Refused, QueueConflict, Closed, WrongLoop
         """
         self._check_open()
         self._check_home()
+        if self.link is not None or (self._returning and not self._returning.done()):
+            return False
         loop, policy = asyncio.get_running_loop(), self.options.reconnect_policy
         until = loop.time() + patience
         for attempt in count(1):
             try:
-                return await self._arrive(again=False)
+                await self._arrive(again=False)
+                return True
             except (LinkError, Timeout, Unavailable) as why:
                 delay = policy.get_delay(attempt)
                 if loop.time() + delay > until:
                     raise
                 log.warning("%s; the next attempt is in %g s", why, delay)
                 await asyncio.sleep(delay)
+        raise AssertionError("attempts have no end")
 
     async def close(self) -> None:
         """Say goodbye, and be there no more."""
@@ -115,9 +115,12 @@ class Way:
         link, self.link = self.link, None
         if link is not None:
             link.leave()
-            with suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(FAREWELL):
                     await asyncio.shield(link.closed)
+            except TimeoutError:
+                link.abort()
+                await link.closed
 
     def _check_open(self) -> None:
         if isinstance(self._over, Closed):
