@@ -104,6 +104,7 @@ def test_the_stream_of_a_deleted_user_ends(closed: Server, root: Wire, reader: s
         stream.rest()
         with pytest.raises(ConnectionClosed):
             ws.next()
+        assert ws.raw.close_code == 1008
     with Stream(closed.http_port, Authorization=reader) as stream:
         assert stream.status == 401
 

@@ -51,10 +51,19 @@ def test_what_is_no_command_is_refused_and_the_next_one_served(
         assert ws.ask("Ping")["data"]["pong"]
 
 
-def test_commands_in_bytes_are_read_too(server: Server) -> None:
+def test_commands_in_bytes_and_in_parts_are_read_too(server: Server) -> None:
     with Socket(server.http_port) as ws:
         ws.raw.send(b'{"cmd":"Ping"}')
         assert ws.next()["data"]["pong"]
+        ws.raw.send(iter(('{"cmd":', '"Ping"}')))
+        assert ws.next()["data"]["pong"]
+
+
+def test_text_that_is_no_utf_8_is_no_json(server: Server) -> None:
+    with Socket(server.http_port) as ws:
+        ws.raw.send(b'{"cmd":"\xff"}', text=True)
+        assert ws.next() == {"ok": False, "error": "Invalid JSON"}
+        assert ws.ask("Ping")["ok"]
 
 
 def test_a_number_that_json_readers_would_change_is_refused(server: Server, queue: str) -> None:

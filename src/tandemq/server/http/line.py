@@ -254,6 +254,10 @@ class SocketLine(WebSocketsSansIOProtocol):
         super().__init__(*given, **named)
         self.logger = log
 
+    def handle_text(self, event: Any) -> None:
+        """Hand text over as the bytes it is; what is no UTF-8 is no JSON either."""
+        self.handle_bytes(event)
+
     async def send(self, message: Any) -> None:
         """Send what the application says; a refusal ends the handshake too."""
         await super().send(message)

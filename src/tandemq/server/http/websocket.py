@@ -35,7 +35,8 @@ from tandemq.server.telling import CLOSE, as_message, as_raw, framed
 log = logging.getLogger("tandemq.http")
 
 AT_A_TIME: Final = 1_000  # commands of one client that may wait for their answers
-RESTART: Final = 1012  # why a WebSocket is closed: the server goes, or its user does
+RESTART: Final = 1012  # why a WebSocket is closed: the server goes
+POLICY: Final = 1008  # or whoever has it may not stay
 NAMES: Final = {
     "job": "pushed active completed failed removed promoted progress delayed stalled retried"
     " discarded priority-changed data-updated delay-changed timeout lock-expired deduplicated"
@@ -124,7 +125,7 @@ class Talk:
         self._feed.join(self, self._wants)
         try:
             while (message := await self._socket.receive())["type"] == "websocket.receive":
-                await self._heard(message.get("text") or message.get("bytes") or b"")
+                await self._heard(message["bytes"])
         finally:
             self._feed.leave(self, self._wants)
             caller.farewell = None
@@ -142,12 +143,13 @@ class Talk:
         transport.write(data)
 
     def _hang_up(self) -> None:
-        self.write(framed(RESTART.to_bytes(2, "big"), CLOSE))
+        why = RESTART if self._face.runtime.winding_down else POLICY
+        self.write(framed(why.to_bytes(2, "big"), CLOSE))
         self._transport.close()
 
     # -- commands ------------------------------------------------------------------------------
 
-    async def _heard(self, text: str | bytes) -> None:
+    async def _heard(self, text: bytes) -> None:
         """Begin with a command; the next one need not wait for its answer."""
         if len(self._asked) >= AT_A_TIME:
             await asyncio.wait(self._asked, return_when=asyncio.FIRST_COMPLETED)
@@ -155,7 +157,7 @@ class Talk:
         self._asked.add(task)
         task.add_done_callback(self._asked.discard)
 
-    async def _answer(self, text: str | bytes) -> None:
+    async def _answer(self, text: bytes) -> None:
         req: dict[str, Any] = {}
         try:
             fields = _read(text)
@@ -231,16 +233,15 @@ OWN: Final = {
 """Commands about what a client is told, which a WebSocket has of its own."""
 
 
-def _read(text: str | bytes) -> dict[str, Any]:
+def _read(text: bytes) -> dict[str, Any]:
     """Return the fields of a command.
 
     Raises:
         Malformed: it is none.
         BadRequest: a number in it would change.
     """
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     try:
-        value = jsontext.read(data)
+        value = jsontext.read(text)
     except Malformed:
         raise Malformed("Invalid JSON") from None
     if value is None:
