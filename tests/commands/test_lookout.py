@@ -8,7 +8,7 @@ import pytest
 from tests.commands.desk import Desk
 from tests.commands.market import FAN_OUT, OTHER, SUBSCRIBER, Market
 
-from tandemq.engine import users
+from tandemq.engine import sweeps, users
 from tandemq.model.permission import Operation
 
 EVERYTHING = [str(operation) for operation in Operation]
@@ -149,3 +149,18 @@ def test_a_user_sees_subscribers_of_granted_queues(crowd: Market) -> None:
     as_user(crowd, {"work": (Operation.GET_QUEUE_INFO,)})
     assert [s["queue"] for s in crowd.do("ListSubscribers")["subscribers"]] == ["work"]
     assert crowd.do("ListSubscribers", queue="news")["total"] == 0
+
+
+def test_many_queues_are_looked_through_in_slices(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeps, "SLICE", 2)
+    for n in range(5):
+        desk.push(f"q{n}")
+    assert desk.waits("Pulse", conn=2)
+    assert desk.waits("FindQueues", conn=2, limit=1, offset=4)
+    for _ in range(3):
+        desk.later(1)
+    (_, pulse), (_, found) = desk.told()
+    assert (pulse["queues"], pulse["counts"]["waiting"]) == (5, 5)
+    assert ([q["name"] for q in found["queues"]], found["total"]) == (["q4"], 5)

@@ -7,11 +7,13 @@ from heapq import nlargest, nsmallest
 from typing import Any
 
 from tandemq.commands import fields as check
-from tandemq.commands.call import Call
-from tandemq.commands.states import STATES, states_of
+from tandemq.commands.bulk import run
+from tandemq.commands.call import Call, Later
+from tandemq.commands.states import states_of
 from tandemq.commands.table import Permission, Request, command
 from tandemq.engine.consumers import Subscription
 from tandemq.engine.queue import Queue
+from tandemq.engine.sweeps import Sweep
 from tandemq.model.errors import BadRequest
 from tandemq.model.message import State
 from tandemq.model.permission import Operation
@@ -24,6 +26,10 @@ SORTS: dict[str, Callable[[Queue], int]] = {
     "completed": lambda q: len(q.members[State.DONE]),
     "failed": lambda q: len(q.members[State.DEAD]),
 }
+
+
+BY_NAME = (None, "", "name")
+SHOWN = ("waiting", "waiting-children", "delayed", "active", "completed", "failed")
 
 
 class WhoAmI(Request, tag="WhoAmI"):
@@ -78,21 +84,83 @@ def who_am_i(req: WhoAmI, call: Call) -> dict[str, Any]:
 
 
 @command(Permission.LIST, keeps=False, http="GET /pulse")
-def pulse(req: Pulse, call: Call) -> dict[str, Any]:
+def pulse(req: Pulse, call: Call) -> dict[str, Any] | Later:
     """Return in few bytes how many jobs are where; to superusers rates and more of the server.
 
     Counted are the queues that the caller may list.
     """
+    sums = dict.fromkeys(SHOWN, 0)
+
+    def count(q: Queue, now: int) -> bool:
+        if not _listed(call, q):
+            return False
+        _, parked, delayed, _, leased, done, dead, _ = q.members  # by state
+        sums["waiting"] += len(q.ready)
+        sums["waiting-children"] += len(parked)
+        sums["delayed"] += len(delayed)
+        sums["active"] += len(leased)
+        sums["completed"] += len(done)
+        sums["failed"] += len(dead)
+        return True
+
+    def told(sweep: Sweep) -> dict[str, Any]:
+        return {"queues": sweep.count, "counts": sums, **_of_server(call)}
+
+    return run(call, req, Sweep(list(call.engine.queues.values()), count), told)
+
+
+@command(Permission.LIST, keeps=False, http="GET /queues/find")
+def find_queues(req: FindQueues, call: Call) -> dict[str, Any] | Later:
+    """Return a page of the queues that the caller may list, and how many there are in all."""
+    text, found = (check.text(req.text) or "").lower(), []
+    offset, limit = _part(req.offset, req.limit)
+    _check_sort(req.sort)
+
+    def fits(q: Queue, now: int) -> bool:
+        if (text and text not in q.name.lower()) or not (q.ready or not q.blank):
+            return False
+        if _listed(call, q):
+            found.append(q)
+        return True
+
+    def told(sweep: Sweep) -> dict[str, Any]:
+        shown = [_line(q) for q in _sorted(found, req.sort, offset, limit)]
+        return {"queues": shown, "total": len(found), "offset": offset, "limit": limit}
+
+    return run(call, req, Sweep(list(call.engine.queues.values()), fits), told)
+
+
+@command(Permission.LIST, keeps=False, http="GET /subscribers")
+def list_subscribers(req: ListSubscribers, call: Call) -> dict[str, Any]:
+    """Return a page of the subscriptions to queues that the caller may look into."""
+    queue = check.text(req.queue)
+    found = call.engine.queues
+    queues = [
+        q
+        for q in ([found[queue]] if queue in found else [] if queue else found.values())
+        if q.subscriptions and call.may(Operation.GET_QUEUE_INFO, q.name)
+    ]
+    offset, limit = _part(req.offset, req.limit)
+    shown = []
+    for place, (q, sub) in enumerate(_subscriptions(queues)):
+        if place >= offset + limit:
+            break
+        if place >= offset:
+            shown.append(_subscription(q, sub))
+    total = sum(len(q.subscriptions) for q in queues)
+    return {"subscribers": shown, "total": total, "offset": offset, "limit": limit}
+
+
+def _listed(call: Call, q: Queue) -> bool:
+    return call.caller.trusted or call.may(Operation.LIST_QUEUES, q.name)
+
+
+def _of_server(call: Call) -> dict[str, Any]:
+    """Return the rest of a pulse."""
     engine, host = call.engine, call.host
-    queues = [q for q in engine.queues.values() if call.may(Operation.LIST_QUEUES, q.name)]
-    sums = [sum(column) for column in zip(*(q.counts for q in queues), strict=True)]
-    counts = {name: sums[state] if sums else 0 for name, state in STATES.items()}
+    schedules = engine.schedules.values()
     told: dict[str, Any] = {
-        "queues": len(queues),
-        "counts": counts,
-        "schedules": sum(
-            call.may(Operation.LIST_QUEUES, s.queue) for s in engine.schedules.values()
-        ),
+        "schedules": sum(call.may(Operation.LIST_QUEUES, s.queue) for s in schedules),
         "timestamp": float(call.now),
     }
     if call.caller.trusted:
@@ -105,38 +173,6 @@ def pulse(req: Pulse, call: Call) -> dict[str, Any]:
             "uptime": host.stats()["uptime"],
         }
     return told
-
-
-@command(Permission.LIST, keeps=False, http="GET /queues/find")
-def find_queues(req: FindQueues, call: Call) -> dict[str, Any]:
-    """Return a page of the queues that the caller may list, and how many there are in all."""
-    text = (check.text(req.text) or "").lower()
-    found = [
-        q
-        for q in call.engine.queues.values()
-        if not q.blank and text in q.name.lower() and call.may(Operation.LIST_QUEUES, q.name)
-    ]
-    offset, limit = _part(req.offset, req.limit)
-    shown = [_line(q) for q in _sorted(found, req.sort, offset, limit)]
-    return {"queues": shown, "total": len(found), "offset": offset, "limit": limit}
-
-
-@command(Permission.LIST, keeps=False, http="GET /subscribers")
-def list_subscribers(req: ListSubscribers, call: Call) -> dict[str, Any]:
-    """Return a page of the subscriptions to queues that the caller may look into."""
-    queue = check.text(req.queue)
-    names = call.engine.queues if not queue else (queue,)
-    allowed = [n for n in names if call.may(Operation.GET_QUEUE_INFO, n)]
-    queues = [q for n in allowed if (q := call.engine.queues.get(n)) and q.subscriptions]
-    offset, limit = _part(req.offset, req.limit)
-    shown = []
-    for place, (q, sub) in enumerate(_subscriptions(queues)):
-        if place >= offset + limit:
-            break
-        if place >= offset:
-            shown.append(_subscription(q, sub))
-    total = sum(len(q.subscriptions) for q in queues)
-    return {"subscribers": shown, "total": total, "offset": offset, "limit": limit}
 
 
 def _subscriptions(queues: list[Queue]) -> Iterator[tuple[Queue, Subscription]]:
@@ -161,12 +197,19 @@ def _subscription(q: Queue, sub: Subscription) -> dict[str, Any]:
 
 def _sorted(found: list[Queue], sort: Any, offset: int, limit: int) -> list[Queue]:
     """Return one page, without sorting what is not on it."""
-    if sort in (None, "", "name"):
+    if sort in BY_NAME:
         return nsmallest(offset + limit, found, key=lambda q: q.name)[offset:]
-    size = SORTS.get(sort) if isinstance(sort, str) else None
-    if size is None:
+    return nlargest(offset + limit, found, key=SORTS[sort])[offset:]
+
+
+def _check_sort(sort: Any) -> None:
+    """Refuse an order that is none.
+
+    Raises:
+        BadRequest
+    """
+    if sort not in BY_NAME and not (isinstance(sort, str) and sort in SORTS):
         raise BadRequest(f"sort must be name or one of {', '.join(SORTS)}")
-    return nlargest(offset + limit, found, key=size)[offset:]
 
 
 def _part(offset: Any, limit: Any) -> tuple[int, int]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SLICE = 4_000  # of effort: a look at a message is 1, and so is each begun KiB of a body it reads
 NEWEST = 65_536  # messages that are noted down first: that is quick, and often enough
-QUEUES = 10_000  # that are looked through for messages in a state, one by one
+QUEUES = 20_000  # that are looked through for messages in a state, one by one
 LINE = 32  # searches that are on their way
 
 _by_seq = attrgetter("seq")
@@ -144,9 +144,12 @@ def _few(engine: Engine, search: Search) -> list[Message] | None:
         queues = list(engine.queues.values())
     size = 0
     for q in queues:
-        size += sum(len(q.ready if s is State.READY else q.members[s]) for s in states)
+        for state in states:
+            size += len(q.ready if state is State.READY else q.members[state])
         if size > inspect.SORTED:
             return None
+    if not size:
+        return []
     return sorted((m for q in queues for s in states for m in q.within(s)), key=_by_seq)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from tandemq.engine.core import Engine
 from tandemq.model.errors import StorageFailed
-from tandemq.model.message import Message
 from tandemq.model.policy import ANSWER_BYTES
 from tandemq.model.size import ITEM, text_bytes
 
@@ -25,8 +24,8 @@ SLICE = 2_000  # messages looked at in one go
 class Sweep:
     """One command on its way through its messages."""
 
-    messages: Iterable[Message]
-    act: Callable[[Message, int], bool]  # (message, now): whether it counted
+    messages: Iterable[Any]  # or queues, where there may be many
+    act: Callable[[Any, int], bool]  # (message, now): whether it counted
     limit: int | None = None  # of those that count
     finish: Callable[[int], None] | None = None  # (now): what remains to be done at the end
     answer: Callable[[Sweep], Any] | None = None  # what to say at the end
