@@ -20,7 +20,7 @@ await page.getByRole("button", { name: "Sign out" }).click();
 await page.waitForSelector(".login");
 check((await page.evaluate(() => sessionStorage.length)) === 0, "the token is still kept");
 
-await page.getByRole("button", { name: "User and password" }).click();
+await page.getByRole("button", { name: "Password" }).click();
 await page.getByLabel("User", { exact: true }).fill("ann");
 await page.getByLabel("Password").fill("battery staple");
 await page.getByRole("button", { name: "Sign in" }).click();

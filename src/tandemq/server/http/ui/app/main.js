@@ -2,7 +2,7 @@
 
 import { away, signOut } from "./api.js";
 import { short } from "./format.js";
-import { html, render } from "./html.js";
+import { html, render, useEffect } from "./html.js";
 import { listen, PLACES } from "./keys.js";
 import { Dead } from "./pages/dead.js";
 import { Job } from "./pages/job.js";
@@ -55,18 +55,27 @@ function skip(event) {
 
 const Nowhere = () => html`<${Head} title="There is no such page" />`;
 
-const Side = ({ page }) => html`<header class="side">
-  <a class="brand" href="#/"><img src="icon.svg" alt="" width="26" height="26" /> tandemq</a>
-  <nav aria-label="Pages">${Object.values(PLACES).map(([name, label]) => html`
-    <a href="#/${name}" aria-current=${name === page ? "page" : undefined}>${label}
-      ${name === "dead" && pulse.value?.counts.failed > 0 && html`<span class="badge">${short(pulse.value.counts.failed)}</span>`}</a>`)}
-  </nav>
-  <div class="foot">
-    <button class="quiet" onClick=${nextTheme} title="Light, dark or as the system has it">Theme: ${theme}</button>
-    ${me.value && !me.value.open && html`<span class="who">${me.value.user ?? "superuser"}
-      <button class="quiet" onClick=${signOut}>Sign out</button></span>`}
-  </div>
-</header>`;
+function Side({ page }) {
+  useEffect(() => {
+    const here = document.querySelector(".side [aria-current]"); // in a row that scrolls, if narrow
+    here?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [page]);
+  const dead = pulse.value?.counts.failed;
+  return html`<header class="side">
+    <a class="brand" href="#/"><img src="icon.svg" alt="" width="26" height="26" /> tandemq</a>
+    <nav aria-label="Pages">${Object.values(PLACES).map(([name, label]) => html`
+      <a href="#/${name}" aria-current=${name === page ? "page" : undefined}>${label}
+        ${name === "dead" && dead > 0 && html`<span class="badge">${short(dead)}</span>`}</a>`)}
+    </nav>
+    <div class="foot">
+      <button class="quiet" onClick=${nextTheme} title="Light, dark or as the system has it">Theme: ${theme}</button>
+      ${me.value && !me.value.open && html`<span class="who">${me.value.user ?? "superuser"}
+        <button class="quiet" onClick=${signOut}>Sign out</button></span>`}
+    </div>
+  </header>`;
+}
 
+const root = document.getElementById("app");
+root.replaceChildren(); // what stood there until now
 listen();
-render(html`<${App} />`, document.getElementById("app"));
+render(html`<${App} />`, root);

@@ -69,7 +69,7 @@ const About = ({ brief: b, counters }) => html`<${Facts} of=${[
   ["Stalled", counters?.stalls?.count || null],
   ["Priority", number(b.priority)],
   ["Progress", b.progress ? `${b.progress} %` : null],
-  ["Cause", b.cause],
+  ["Cause", b.cause?.replaceAll("_", " ")],
   ["Group", b.groupId],
   ["Tags", b.tags.length ? b.tags.map((tag) => html`<a class="tag" href=${link("jobs", "", { tag })}>${tag}</a>`) : null],
   ["Data", bytes(b.dataBytes)],
@@ -92,8 +92,8 @@ function Contents({ brief }) {
   return html`<div class="columns">
       <${Card} title="Timeline"><${Timeline} steps=${job.timeline} /><//>
       <div class="stack">
-        ${job.failedReason && html`<${Card} title="Last error"><pre tabindex="0" class="error">${job.failedReason}
-${job.stacktrace?.join("\n") ?? ""}</pre><//>`}
+        ${job.failedReason && html`<${Card} title="Last error">
+          <pre tabindex="0" class="error">${[job.failedReason, ...(job.stacktrace ?? [])].join("\n")}</pre><//>`}
         <${Card} title="Data"><${Data} name="data" value=${job.data} /><//>
         ${job.returnvalue !== undefined && html`<${Card} title="Result"><${Data} name="result" value=${job.returnvalue} /><//>`}
       </div>

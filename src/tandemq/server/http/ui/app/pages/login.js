@@ -3,7 +3,7 @@
 import { credentials, signIn } from "../api.js";
 import { html, useState } from "../html.js";
 
-const WAYS = [["token", "Token"], ["password", "User and password"]];
+const WAYS = [["token", "Token"], ["password", "Password"]];
 
 export function Login() {
   const [way, setWay] = useState("token");
