@@ -176,6 +176,8 @@ def test_a_head_that_repeats_but_for_its_length_is_read_again(raw: Raw) -> None:
 NONSENSE = {
     "both lengths": head("/queues/q/jobs", "Content-Length: 5", CHUNKED) + b"0\r\n\r\n",
     "lengths that differ": head("/queues/q/jobs", "Content-Length: 5", "Content-Length: 6"),
+    "no host": b"GET /ping HTTP/1.1\r\nX-A: 1\r\n\r\n",
+    "two hosts": head("/ping", "Host: y", method="GET"),
     "a negative length": head("/queues/q/jobs", "Content-Length: -5"),
     "a length with a sign": head("/queues/q/jobs", "Content-Length: +5") + b"{    ",
     "a length in words": head("/queues/q/jobs", "Content-Length: five"),

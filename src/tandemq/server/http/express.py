@@ -251,6 +251,7 @@ class _Head:
             and parser.should_keep_alive()
             and found.target.startswith("/")
             and len(found.values) == len(found.headers)
+            and b"host" in found.values
             and found.values.keys() <= PLAIN
             and _bounded(found.values.get(b"content-length", b"0"))
         )

@@ -56,6 +56,7 @@ class Line(HttpToolsProtocol):
         self._express: Express | None = None
         self._left = bytearray()  # what has come for the short way and cannot be served yet
         self._parsing = self._in_head = False  # uvicorn's parser has part of a request
+        self._touched = False  # it has had one, ever
         self._size = 0  # bytes of it
         self._status = 400  # what is wrong with it
         self._heard = 0.0  # when it began, or the one before ended
@@ -104,7 +105,7 @@ class Line(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         express = self._express
-        if express is None or self._elsewhere:
+        if express is None or (self._touched and self._elsewhere):
             self._take_long_way(data)
         elif self._left or express.unanswered or self.flow.write_paused:
             self._left += data
@@ -185,7 +186,7 @@ class Line(HttpToolsProtocol):
         super().data_received(data)
 
     def on_message_begin(self) -> None:
-        self._parsing = self._in_head = True
+        self._parsing = self._in_head = self._touched = True
         self._size, self._status = 0, 400
         self._heard = self.loop.time()
         super().on_message_begin()
@@ -196,8 +197,9 @@ class Line(HttpToolsProtocol):
         if head > MOST_HEAD:
             self._status = 431
             raise ValueError("too much stands before the body")  # the parser passes it on
-        if self.parser.get_http_version() not in ("1.0", "1.1"):
-            raise ValueError("HTTP/0.9 has no headers, and nobody speaks it")
+        version, hosts = self.parser.get_http_version(), _hosts(self.headers)
+        if version not in ("1.0", "1.1") or hosts > 1 or (version == "1.1" and not hosts):
+            raise ValueError("it cannot be told for whom it is")
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -262,6 +264,10 @@ class SocketLine(WebSocketsSansIOProtocol):
         """Send what the application says; a refusal ends the handshake too."""
         await super().send(message)
         self.handshake_complete = self.handshake_complete or self.close_sent
+
+
+def _hosts(headers: list[tuple[bytes, bytes]]) -> int:
+    return sum(name == b"host" for name, _ in headers)
 
 
 class Lines:
