@@ -333,6 +333,25 @@ async def test_what_does_not_end_in_time_is_given_back_uncharged(
         assert (await job.refresh()).attempts == 0
 
 
+async def test_a_thread_that_never_ends_holds_nobody_up(
+    client: AsyncClient, target: Target
+) -> None:
+    end = threading.Event()
+
+    def stubborn(job: Context) -> None:
+        end.wait()
+
+    job = await client.queue("q").add("x")
+    worker = Worker("q", stubborn, url=target, drain_timeout=0.05)
+    async with worker:
+        await until(lambda: worker.active)
+    try:
+        assert await job.state() == "waiting"
+        assert not [task for task in asyncio.all_tasks() if job.id in task.get_name()]
+    finally:
+        end.set()
+
+
 async def test_a_failure_while_it_closes_is_recorded(client: AsyncClient, target: Target) -> None:
     gate = asyncio.Event()
 

@@ -25,6 +25,7 @@ from tandemq.client.work import Why, Work
 log = logging.getLogger("tandemq.worker")
 
 GRACE = 5.0  # s a cancelled handler has to clean up before its job is settled without it
+GRACE_AT_END = 0.5  # the same when the worker stops
 NOTHING = Raw(b"\xc0")
 
 
@@ -64,6 +65,7 @@ class Hands:
         self.settler = Settler(pool, self._let_go, lambda: bool(self.ahead))
         held = self.leases.held.__len__
         self.fetcher = Fetcher(pool, pull, self.pace, held, self._take)
+        self._at_work: set[Work] = set()
         self._unknown: set[str] = set()
         self._refilling = False
 
@@ -99,6 +101,11 @@ class Hands:
         """Let go of everything at once."""
         await self.fetcher.close()
         await self.settler.close()
+        self.performer.give_up()
+        if tasks := [work.task for work in self._at_work if work.task is not None]:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=GRACE_AT_END)
         await self.performer.close()
 
     # -- jobs ----------------------------------------------------------------------------------
@@ -128,6 +135,7 @@ class Hands:
             self._park_unknown(work)
             return
         self.running += 1
+        self._at_work.add(work)
         work.began = self._loop.time()
         if work.job.timeout:
             after = work.job.timeout / 1000
@@ -150,6 +158,7 @@ class Hands:
     def _ended(self, work: Work) -> None:
         """A handler is done: its place is free."""
         self.running -= 1
+        self._at_work.discard(work)
         work.rest()
         self.pace.took(self._loop.time() - work.began)
         while self.ahead and self.running < self._concurrency:

@@ -62,6 +62,7 @@ class Performer:
         self._threads: Threads | None = None
         self._processes: Processes | None = None
         self._app = Scope(repertoire.overrides)
+        self._given_up = False
         self._life = AsyncExitStack()
 
     async def open(self) -> None:
@@ -73,6 +74,10 @@ class Performer:
         self._life.push_async_callback(self._app.close)
         for lifespan in self._repertoire.lifespans:
             await self._life.enter_async_context(lifespan())  # type: ignore[arg-type]
+
+    def give_up(self) -> None:
+        """Wait for threads no longer: who is cancelled from now on leaves them to themselves."""
+        self._given_up = True
 
     async def close(self) -> None:
         """End it; threads that still run are left to themselves."""
@@ -136,5 +141,5 @@ class Performer:
             try:
                 return await asyncio.shield(running)
             except asyncio.CancelledError:
-                if running.done():
+                if running.done() or self._given_up:
                     raise

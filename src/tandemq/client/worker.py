@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tandemq.client.errors import BadOption, Closed, Misused, TandemqError
-from tandemq.client.hands import Figures, Hands
+from tandemq.client.hands import GRACE_AT_END, Figures, Hands
 from tandemq.client.link import Link
 from tandemq.client.performing import Repertoire
 from tandemq.client.pool import Pool
@@ -28,7 +28,6 @@ log = logging.getLogger("tandemq.worker")
 
 PULL_WAIT = 20_000  # ms that a pull waits in the server before it is made again
 TICK = 1.0  # s between looks at what waits in the worker
-GRACE_AT_END = 0.5  # the same when the worker stops
 
 
 class Worker:
