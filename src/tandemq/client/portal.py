@@ -1,11 +1,18 @@
-"""One event loop in one thread, for callers without a loop of their own."""
+"""One event loop in one thread, for callers without a loop of their own.
+
+Waking the loop costs more than a call does, so what several threads ask while it wakes up begins
+together: their jobs then travel in one batch.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from tandemq.client.errors import Closed, Misused
@@ -18,15 +25,36 @@ class Portal:
 
     def __init__(self) -> None:
         self.loop = _new_loop()
+        self._asked: deque[tuple[Coroutine[Any, Any, Any], Future[Any]]] = deque()
+        self._waking = self._ended = False
         self._thread = threading.Thread(target=self._run, name="tandemq client", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
             self.loop.run_forever()
-            self.loop.run_until_complete(self.loop.shutdown_default_executor())
+            self.loop.run_until_complete(self._end())
         finally:
+            self._ended = True
             self.loop.close()
+            self._drop()
+
+    async def _end(self) -> None:
+        self._ended = True  # from now on nothing begins
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        await self.loop.shutdown_default_executor()
+
+    def _drop(self) -> None:
+        """Tell whoever asked too late; whoever comes later still does this by itself."""
+        with suppress(IndexError):  # several threads may do this at a time
+            while True:
+                work, done = self._asked.popleft()
+                work.close()
+                if done.set_running_or_notify_cancel():
+                    done.set_exception(Closed("this client was closed: make a new one"))
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return what it returns.
@@ -38,21 +66,51 @@ class Portal:
         if in_a_loop():
             work.close()
             raise Misused("a sync client would block this event loop: use AsyncClient here")
-        if self.loop.is_closed():
-            work.close()
-            raise Closed("this client was closed: make a new one")
-        running: Future[T] = asyncio.run_coroutine_threadsafe(work, self.loop)
+        done: Future[T] = Future()
+        self._asked.append((work, done))
+        if self._ended:
+            self._drop()
+        elif not self._waking:  # set before and unset after, so that nobody is forgotten
+            self._waking = True
+            with suppress(RuntimeError):  # it ends at this moment, and drops what was asked
+                self.loop.call_soon_threadsafe(self._begin)
         try:
-            return running.result()
+            return done.result()
         except BaseException:
-            running.cancel()
+            done.cancel()  # does nothing unless the waiting itself was interrupted
             raise
+
+    def _begin(self) -> None:
+        """Start what was asked since the last time."""
+        self._waking = False
+        while self._asked and not self._ended:
+            work, done = self._asked.popleft()
+            task = self.loop.create_task(work)
+            task.add_done_callback(partial(_settle, done))
+            done.add_done_callback(partial(self._interrupted, task))
+
+    def _interrupted(self, task: asyncio.Task[Any], done: Future[Any]) -> None:
+        if done.cancelled():
+            with suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(task.cancel)
 
     def close(self) -> None:
         """End the loop and its thread."""
-        if not self.loop.is_closed():
+        with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join()
+        self._thread.join()
+
+
+def _settle(done: Future[Any], task: asyncio.Task[Any]) -> None:
+    """Hand a result to the thread that waits for it, unless it was interrupted."""
+    if not done.set_running_or_notify_cancel():
+        return
+    if task.cancelled():
+        done.set_exception(Closed("this client was closed, or the work cancelled"))
+    elif (error := task.exception()) is not None:
+        done.set_exception(error)
+    else:
+        done.set_result(task.result())
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
