@@ -255,6 +255,28 @@ async def test_several_tasks_share_a_subscription(wire: Wire) -> None:
 
 
 @BOTH
+async def test_iterating_begins_a_subscription_without_a_block(wire: Wire) -> None:
+    async with place(wire) as (server, broker):
+        await broker.publish("q", 1)
+        messages = broker.subscribe("q")
+        async for message in messages:
+            async with message:
+                assert message.payload == 1
+            break
+        assert server.get_queue_info("q").subscriber_count == 1  # type: ignore[union-attr]
+        await messages.close()
+        assert server.get_queue_info("q").subscriber_count == 0  # type: ignore[union-attr]
+
+
+async def test_whoever_iterates_is_told_that_a_subscription_was_refused() -> None:
+    async with place() as (_, broker):
+        messages = broker.subscribe("no name")
+        tasks = [asyncio.create_task(anext(messages)) for _ in range(3)]
+        for failed in await asyncio.gather(*tasks, return_exceptions=True):
+            assert isinstance(failed, Refused)
+
+
+@BOTH
 async def test_a_mode_makes_the_queue_and_another_one_is_a_conflict(wire: Wire) -> None:
     async with place(wire) as (server, broker):
         async with broker.subscribe("fan", mode=DeliveryMode.FAN_OUT_WITH_ACK):

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 class Subscription:
     """The messages of a queue, for ``async for``, as long as its block lasts.
 
-    It outlives connections. What was delivered over a lost one and nobody began is dropped here,
-    since the broker delivers it again. Several tasks may iterate; each message goes to one of them.
+    Iterating without a block begins it as well; then it lasts until ``close``, or as long as its
+    client. It outlives connections: what was delivered over a lost one and nobody began is dropped
+    here, since the broker delivers it again. Several tasks may iterate; each message goes to one of
+    them.
 
     Attributes:
         over: nothing comes any more.
@@ -40,6 +42,7 @@ class Subscription:
         self._broker = broker
         self._buffer: deque[Message] = deque()
         self._bell = asyncio.Event()
+        self._begun = False
         self.over = False
         self._error: BaseException | None = None
 
@@ -86,8 +89,11 @@ class Subscription:
                 if self._error is not None:
                     raise self._error
                 raise StopAsyncIteration
-            self._bell.clear()
-            await self._bell.wait()
+            if not self._begun:
+                await self.__aenter__()
+            else:
+                self._bell.clear()
+                await self._bell.wait()
         return self._buffer.popleft().begin()
 
     async def get(self, timeout: float | None = None) -> Message | None:
@@ -101,7 +107,13 @@ class Subscription:
     async def __aenter__(self) -> Subscription:
         if self.over:
             raise Misused(f"this subscription to {self.queue} has ended; make another one")
-        await self._broker.begin(self)
+        self._begun = True
+        try:
+            await self._broker.begin(self)
+        except BaseException:
+            self._begun = False
+            self._bell.set()  # others may wait for messages that will not come
+            raise
         return self
 
     async def __aexit__(
