@@ -162,8 +162,10 @@ class Express(Guest):
         """Return the good answer of a request."""
         kind = type(reply)
         if kind is Pushed:
-            told: Any = {"ok": True, "id": reply.id}
-        elif kind is PushedMany:
+            body = b'{"ok":true,"id":%b}' % jsontext.written(reply.id)
+            return b"%b%d\r\n\r\n%b" % (self._face.good, len(body), body)
+        told: Any
+        if kind is PushedMany:
             told = {"ok": True, "ids": reply.ids}
         elif reply is None:
             told = {"ok": True}

@@ -65,6 +65,7 @@ class Face:
         if runtime.settings.cors_allowed:
             self.headers.append((b"vary", b"Origin"))
         self.common = b""  # headers as they stand in every answer of the short way
+        self.good = b""  # what stands before the length of a good one
         self.commands: Any = None  # finds the command of a path, once all routes are known
 
     # -- who asks ------------------------------------------------------------------------------

@@ -284,6 +284,7 @@ class Lines:
         self._state.default_headers = [date]
         headers = (b"%b: %b\r\n" % header for header in (date, *self._fixed))
         self._face.common = b"".join(headers)
+        self._face.good = STATUS_LINE[200] + self._face.common + b"content-length: "
         now, longest = self._loop.time(), self._face.settings.half_frame_timeout
         for line in list(self._state.connections):
             if isinstance(line, Line):

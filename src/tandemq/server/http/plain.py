@@ -6,7 +6,7 @@ reading. Whatever is not like that is read as everything else, and gets the same
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -23,12 +23,11 @@ DEEP: Final = 8  # brackets in it; what is nested deeper is looked at more close
 class Body(Struct, forbid_unknown_fields=True, gc=False):
     """The fields of such a push."""
 
-    data: Raw = ABSENT
+    data: Any = UNSET
     name: Name | UnsetType = UNSET
 
 
 _decode = msgspec.json.Decoder(Body).decode
-_decode_data = msgspec.json.Decoder().decode
 
 
 def plain_push(queue: str, body: bytes) -> PlainPush | None:
@@ -41,9 +40,9 @@ def plain_push(queue: str, body: bytes) -> PlainPush | None:
         return None
     try:
         found = _decode(body)
-        data = found.data
-        if data is not ABSENT:
-            data = Raw(packed([_decode_data(data)])[1:])  # without the head of that list
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+    data = ABSENT
+    if found.data is not UNSET:
+        data = Raw(packed([found.data])[1:])  # without the head of that list
     return PlainPush(queue=queue, data=data, name=found.name)
