@@ -174,7 +174,7 @@ async def test_a_backlog_that_never_ends_stays_small_in_bytes() -> None:
 
 
 async def test_who_may_not_go_on_sending_is_not_cut_for_it() -> None:
-    async with serving(in_flight=1, half_frame_timeout=0.01) as server:
+    async with serving(in_flight=1, half_frame_timeout=0.3) as server:
         peer = await full(server)
         reqs = peer.send_all([{"cmd": "Ping"}] * 1_100)
         assert not peer.transport.reading
