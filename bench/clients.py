@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Python clients, each against its own server: adding, draining, and one job at a time.
+"""Python workers, each against its own server: draining a queue, and one job at a time.
 
-One producer and one worker process with handlers that do nothing. Servers run on core 0 with their
+One worker process with handlers that do nothing. Servers run on core 0 with their
 defaults, in memory; each client runs in a fresh process on core 1; all take turns in each round.
 """
 
@@ -38,11 +38,14 @@ class Row(NamedTuple):
 
 
 ROWS = (
-    Row("add, 100 at a time", "add", "their_add", 20_000, 4_000, 8),
-    Row("add_many / add_bulk of 1,000", "add_many", "their_add_bulk", 100_000, 20_000, 3),
-    Row("drain, async handlers, 10 at a time", "drain_async", "their_drain", 20_000, 400, 100),
+    Row("drain, async handlers, 10 at a time", "drain_async", "their_drain", 20_000, 1_000, 100),
     Row(
-        "drain, handlers in threads, 10 at a time", "drain_threads", "their_drain", 20_000, 400, 40
+        "drain, handlers in threads, 10 at a time",
+        "drain_threads",
+        "their_drain",
+        20_000,
+        1_000,
+        40,
     ),
     Row(
         "one job in flight, one at a time, put to run, s",
@@ -56,38 +59,6 @@ ROWS = (
 
 
 # -- ours ----------------------------------------------------------------------------------------
-
-
-async def add(url: str, count: int) -> float:
-    from tandemq import AsyncClient
-
-    async with AsyncClient(url) as client:
-        queue = client.queue("bench-add")
-        await queue.add("x", {"n": 0})
-
-        async def some() -> None:
-            for n in range(count // 100):
-                await queue.add("x", {"n": n})
-
-        began = time.perf_counter()
-        await asyncio.gather(*(some() for _ in range(100)))
-        took = time.perf_counter() - began
-        await queue.obliterate()
-    return count / took
-
-
-async def add_many(url: str, count: int) -> float:
-    from tandemq import AsyncClient
-
-    async with AsyncClient(url) as client:
-        queue = client.queue("bench-many")
-        await queue.add("x", {"n": 0})
-        jobs = [("x", {"n": n}) for n in range(count)]
-        began = time.perf_counter()
-        await queue.add_many(jobs)
-        took = time.perf_counter() - began
-        await queue.obliterate()
-    return count / took
 
 
 async def _drain(url: str, count: int, *, threads: bool) -> float:
@@ -160,39 +131,6 @@ def _their_queue(url: str, name: str) -> Any:
 
 def _port(url: str) -> int:
     return int(url.rpartition(":")[2])
-
-
-def their_add(url: str, count: int) -> float:
-    queue = _their_queue(url, "bench-add")
-    queue.add("x", {"n": 0})
-
-    def some() -> None:
-        for n in range(count // 100):
-            queue.add("x", {"n": n})
-
-    threads = [threading.Thread(target=some) for _ in range(100)]
-    began = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    took = time.perf_counter() - began
-    queue.obliterate()
-    queue.close()
-    return count / took
-
-
-def their_add_bulk(url: str, count: int) -> float:
-    queue = _their_queue(url, "bench-many")
-    queue.add("x", {"n": 0})
-    jobs = [{"name": "x", "data": {"n": n}} for n in range(count)]
-    began = time.perf_counter()
-    for start in range(0, count, 1_000):
-        queue.add_bulk(jobs[start : start + 1_000])
-    took = time.perf_counter() - began
-    queue.obliterate()
-    queue.close()
-    return count / took
 
 
 def their_drain(url: str, count: int) -> float:
