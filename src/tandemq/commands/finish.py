@@ -126,16 +126,19 @@ def ack(req: Ack, call: Call) -> Data | None:
 
 @together(Ack)
 def ack_together(reqs: list[Ack], call: Call) -> list[None]:
-    """Complete jobs whose leases are held."""
+    """Complete jobs of one queue whose leases are held."""
     engine, now = call.engine, call.now
-    count = 0
+    count, queue = 0, None
     for req in reqs:
         m = engine.messages.get(req.id)
-        lease = m.lease if m is not None else None
-        if m is None or lease is None or lease.token not in (None, req.token):
+        if m is None or m.lease is None or m.lease.token not in (None, req.token):
             break
-        settle.complete(engine, m, now, _result(req.result), bool(req.remove_on_complete))
+        if m.queue != (queue := queue or m.queue):
+            break
+        settle.finish(engine, m, now, _result(req.result), bool(req.remove_on_complete))
         count += 1
+    if queue is not None:
+        settle.completed(engine, queue, count, now)
     return [None] * count
 
 

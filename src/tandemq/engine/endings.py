@@ -12,6 +12,8 @@ from tandemq.engine.watches import told
 from tandemq.model.broker import Reason
 from tandemq.model.message import Message, State
 
+DONE, DEAD, GONE = State.DONE, State.DEAD, State.GONE
+
 
 def ended(engine: Engine, m: Message, now: int, *, well: bool, parent_told: bool = True) -> None:
     """Tell of an end: ``well`` if the message was completed, whether or not it is kept.
@@ -21,10 +23,10 @@ def ended(engine: Engine, m: Message, now: int, *, well: bool, parent_told: bool
     """
     q = engine.queues.get(m.queue)
     waited = engine.watches or engine.dependents.waiting or (q is not None and q.ring)
-    if not waited and m.repeat is None and m.state is State.DONE:
+    if not waited and m.repeat is None and m.state is DONE:
         return  # nearly always: nobody waits for anything
     _tell(engine, m, now, well=well)
-    if engine.dependents.waiting or m.state is State.GONE:
+    if engine.dependents.waiting or m.state is GONE:
         for parent in flows.settle(engine, m, now, well=well, parent_told=parent_told):
             _tell(engine, parent, now, well=False)  # its own parent has been told
 
@@ -39,14 +41,14 @@ def expired(engine: Engine, m: Message, now: int, *, popped: bool = False) -> No
 
         dlq.end(engine, m, now, Reason.MESSAGE_EXPIRED, popped=popped)
         return
-    engine.shift(m, "expire", State.GONE, popped=popped)
+    engine.shift(m, "expire", GONE, popped=popped)
     ended(engine, m, now, well=False, parent_told=False)
 
 
 def _tell(engine: Engine, m: Message, now: int, *, well: bool) -> None:
     if engine.watches:
         told(engine, m, well=well)
-    if m.state is State.DEAD:
+    if m.state is DEAD:
         buried(engine, m)
     if well and m.repeat is not None:
         repeats.succeed(engine, m, now)

@@ -122,7 +122,11 @@ def spread(engine: Engine, q: Queue, m: Message, payload: bytes, now: int) -> No
         if not out:
             sub.mailbox.append(copy)
             continue
-        subscribers[sub.conn].add(name, copy)
+        who = subscribers[sub.conn]
+        if name in who.held:
+            who.add(name, copy)
+        else:
+            who.held[name] = copy
         sub.held += 1
         sub.held_bytes += size
         conns.append(sub.conn)
@@ -168,7 +172,10 @@ def acknowledge(engine: Engine, who: Subscriber, copy: Copy, now: int) -> None:
     copy.gen += 1
     sub.held -= 1
     sub.held_bytes -= len(fanout.origin.body)
-    who.drop(fanout.name, copy)
+    if who.later:
+        who.drop(fanout.name, copy)
+    else:
+        del who.held[fanout.name]
     if not fanout.copies:
         _finish(engine, fanout, now)
     if sub.mailbox:

@@ -31,14 +31,8 @@ from tandemq.model.policy import (
     times_out_at,
 )
 
-DELAYED, READY, LEASED, DONE, DEAD, GONE = (
-    State.DELAYED,
-    State.READY,
-    State.LEASED,
-    State.DONE,
-    State.DEAD,
-    State.GONE,
-)
+DELAYED, READY, LEASED = State.DELAYED, State.READY, State.LEASED
+DONE, DEAD, GONE = State.DONE, State.DEAD, State.GONE
 
 
 class Claim(Enum):
@@ -110,10 +104,22 @@ def complete(
     engine: Engine, m: Message, now: int, result: bytes | None, remove: bool, verb: str = "ack"
 ) -> None:
     """End a message well, and keep it for those who ask, unless somebody wished otherwise."""
+    completed(engine, m.queue, 1, now)
+    finish(engine, m, now, result, remove, verb)
+
+
+def completed(engine: Engine, queue: str, count: int, now: int) -> None:
+    """So many messages of a queue end well: count them."""
+    engine.counters.completed += count
+    engine.tallies.count(engine, queue, now, well=True, ends=count)
+
+
+def finish(
+    engine: Engine, m: Message, now: int, result: bytes | None, remove: bool, verb: str = "ack"
+) -> None:
+    """Do what ``complete`` does; who calls counts it."""
     run = m.run
     assert run is not None, "only what was handed out is completed"
-    engine.counters.completed += 1
-    engine.tallies.count(engine, m.queue, now, well=True)
     run.retired = None
     run.finished = now
     run.started = run.started or now
@@ -138,8 +144,7 @@ def forget(engine: Engine, q: Queue, m: Message, now: int, verb: str = "ack") ->
 
 def forgot(engine: Engine, q: Queue, count: int, now: int) -> None:
     """So many letters were forgotten: they are counted, and their places are free."""
-    engine.counters.completed += count
-    engine.tallies.count(engine, q.name, now, well=True, ends=count)
+    completed(engine, q.name, count, now)
     if q.ready:
         engine.match(q, now)
 

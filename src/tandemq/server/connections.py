@@ -210,7 +210,8 @@ class Connection(asyncio.Protocol):
     def flush(self) -> None:
         """Write what was said in this turn."""
         out, self.out = self.out, []
-        self.owed -= sum(map(len, out))
+        data = out[0] if len(out) == 1 else b"".join(out)
+        self.owed -= len(data)
         transport = self.transport
         if transport.is_closing():
             return
@@ -221,7 +222,6 @@ class Connection(asyncio.Protocol):
                 self._broker.fails()
             transport.abort()
             return
-        data = out[0] if len(out) == 1 else b"".join(out)
         transport.write(data)
         if unread or len(data) > SMALL:
             self.runtime.crowd.grew(len(data))

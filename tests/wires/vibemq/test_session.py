@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.wires.vibemq.peers import EACH, FORMS, connected, framed, only, packed, said, sent
 
-from tandemq.commands.broker import Nack
+from tandemq.commands.broker import Ack, Nack
 from tandemq.commands.call import QueueShown
 from tandemq.commands.greeting import Ping
 from tandemq.model import errors as e
@@ -371,3 +371,19 @@ def test_what_is_merely_wrong_is_told_to_its_sender_and_nothing_ends(wire: Wire)
         assert (error.kind, error.id, error.code) == (Kind.ERROR, "m", code)
         assert not refusal.error.fatal
     assert only(session, sent(wire, Kind.PING)) == PING
+
+
+@pytest.mark.parametrize("wire", [Wire.JSON, Wire.BINARY])
+def test_acks_that_follow_each_other_are_one_request_once_a_connect_was_accepted(
+    wire: Wire,
+) -> None:
+    acks = b"".join(sent(wire, Kind.ACK, id=id) for id in "abc")
+    data = acks + sent(wire, Kind.PING) + acks
+    stranger, known = Session(wire), Session(wire)
+    known.answer(None, Ticket("c", Kind.CONNECT_ACK))
+    for session in (stranger, known):
+        session.receive(sent(wire, Kind.CONNECT))
+    settled = [item.messages for item in stranger.receive(data) if isinstance(item, Ack)]
+    assert settled == [["a"], ["b"], ["c"]] * 2
+    first, ping, second = known.receive(data)
+    assert (first.messages, ping, second.messages) == (["a", "b", "c"], PING, ["a", "b", "c"])

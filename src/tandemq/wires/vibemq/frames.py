@@ -63,6 +63,10 @@ class Form(ABC):
             Unsendable: a text in it has no form here.
         """
 
+    def accept(self, kind: int, id: str, queue: str | None) -> bytes:
+        """Return the bytes of a frame that says no more than that something was done."""
+        return self.write(Frame(kind, id, queue))
+
     def fits(self, said: bytes) -> bool:
         """Whether the peer reads a frame of this size."""
         return len(said) - self.head <= MAX_MESSAGE

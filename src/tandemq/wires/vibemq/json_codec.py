@@ -16,6 +16,7 @@ from tandemq.wires.vibemq.frames import Form, Frame, Unreadable, Unsendable, fre
 from tandemq.wires.vibemq.kinds import NAMES, number_of
 
 WHY_LIMIT: Final = 1 << 16  # bytes of a bad text that is read again to find out what is wrong
+RESTS: Final = 4096  # plain answers of which everything but the id is kept
 VERSION: Final = "1.0"
 HEADERS_LIMIT: Final = 1 << 20  # bytes of the text of headers; as objects they are many times that
 
@@ -166,6 +167,8 @@ class _Said(Struct, gc=False, rename="camel", omit_defaults=True):
 
 
 _encode = msgspec.json.Encoder().encode
+_OPEN = b'{"id":'
+_EMPTY = _length(0) + _OPEN + b'""'
 
 
 class JsonForm(Form):
@@ -178,6 +181,16 @@ class JsonForm(Form):
         self._types: dict[int | str, str] = {
             number: name[0].lower() + name[1:] if camel else name for number, name in NAMES.items()
         }
+        self._rests: dict[tuple[int, str | None], bytes] = {}  # of plain answers, behind their id
+
+    def accept(self, kind: int, id: str, queue: str | None) -> bytes:
+        rest = self._rests.get((kind, queue))
+        if rest is None:
+            if len(self._rests) >= RESTS:
+                self._rests.clear()
+            rest = self._rests[kind, queue] = self.write(Frame(kind, "", queue))[len(_EMPTY) :]
+        name = _encode(id)
+        return _length(len(_OPEN) + len(name) + len(rest)) + _OPEN + name + rest
 
     def write(self, frame: Frame) -> bytes:
         payload = frame.payload

@@ -19,7 +19,7 @@ BAD_QUEUE: Final = (
 )
 NO_KEY: Final = "Header key cannot be empty."
 
-_GOOD: set[str] = set()  # names that were looked at
+GOOD: Final[set[str]] = set()  # names with which nothing is wrong, as far as they are remembered
 _LETTERS_AND_DIGITS = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Nd"))
 
 
@@ -35,15 +35,15 @@ def broken(frame: Frame) -> str | None:
 
 def broken_name(queue: str) -> str | None:
     """Return what is wrong with the name of a queue."""
-    if queue in _GOOD:
+    if queue in GOOD:
         return None
     if len(queue) > LONGEST_QUEUE_NAME or _units(queue) > LONGEST_QUEUE_NAME:
         return LONG_QUEUE
     if not queue or not all(map(in_names, queue)):
         return BAD_QUEUE
-    if len(_GOOD) >= 4096:
-        _GOOD.clear()
-    _GOOD.add(queue)
+    if len(GOOD) >= 4096:
+        GOOD.clear()
+    GOOD.add(queue)
     return None
 
 

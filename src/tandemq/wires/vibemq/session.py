@@ -56,6 +56,7 @@ LONGEST_ERROR: Final = 1000  # characters of its text
 NOBODY: Final = Ticket(None)
 
 _value = msgspec.json.Encoder().encode
+_CONNECT_ACK, _DELIVER = Kind.CONNECT_ACK, Kind.DELIVER  # to look them up takes a moment
 
 
 class Packed(NamedTuple):
@@ -66,7 +67,7 @@ class Packed(NamedTuple):
 
 def delivery(id: str, queue: str, payload: bytes, headers: dict[str, str] | None = None) -> Frame:
     """Return the fields of a message that is handed out; ``payload`` is JSON text, b"" for none."""
-    return Frame(Kind.DELIVER, id, queue, payload or None, headers)
+    return Frame(_DELIVER, id, queue, payload or None, headers)
 
 
 class Session:
@@ -118,7 +119,13 @@ class Session:
                 acknowledged.append(said.id)
                 continue
             item = self._look(body) if said is None else usual.request(said)
-            acknowledged = item.messages if type(item) is Ack and self.welcomed else None
+            if type(item) is not Ack or not self.welcomed:
+                acknowledged = None
+            elif acknowledged is None:
+                acknowledged = item.messages
+            else:
+                acknowledged += item.messages
+                continue
             found.append(item)
             if type(item) is Refusal and item.error.fatal:
                 return found
@@ -197,10 +204,10 @@ class Session:
         kind, id = req.reply, req.id
         assert kind is not None, "there is no answer to this"
         assert id is not None, "what is answered had an id"
-        if kind is Kind.CONNECT_ACK:
+        if kind is _CONNECT_ACK:
             return self._welcome(req)
         if reply is None:
-            return self.form.write(Frame(kind, id, req.queue))
+            return self.form.accept(kind, id, req.queue)
         value = facts(reply) if isinstance(reply, QueueShown) else reply
         said = self.form.write(Frame(kind, id, req.queue, _value(value)))
         if not self.form.fits(said):

@@ -18,7 +18,7 @@ from tandemq.wires.vibemq.json_text import DEPTH
 from tandemq.wires.vibemq.kinds import Kind
 from tandemq.wires.vibemq.levels import NORMAL, priority
 from tandemq.wires.vibemq.requests import Ticket
-from tandemq.wires.vibemq.rules import LONGEST_HEADER_VALUE, MOST_HEADERS
+from tandemq.wires.vibemq.rules import GOOD, LONGEST_HEADER_VALUE, MOST_HEADERS
 
 
 class _UsualPublish(
@@ -60,7 +60,7 @@ def look(text: bytes) -> Any:
         said: Any = _decode(text)
     except (msgspec.DecodeError, RecursionError):
         return None
-    if not said.id or rules.broken_name(said.queue):
+    if not said.id or (said.queue not in GOOD and rules.broken_name(said.queue)):
         return None
     if isinstance(said, UsualAck):
         return said
