@@ -72,6 +72,8 @@ def message(m: Message) -> tuple[Any, ...]:
 def picture(office: Office) -> dict[str, Any]:
     """The state of an engine."""
     engine = office.engine
+    for q in engine.queues.values():
+        assert q.readers() == [sub.conn for sub in q.subscriptions if not sub.stalled]
     return {
         "messages": sorted(message(m) for m in engine.messages.values()),
         "changed": sorted(m.seq for m in engine.changed.values() if m.state is not State.GONE),

@@ -76,8 +76,8 @@ def match(engine: Engine, q: Queue, now: int) -> None:
     assert policy is not None, "only a broker's queue fans out"
     acked = policy.mode is Mode.FAN_OUT_WITH_ACK
     while engine.granting and q.open and q.ready:
-        subs = [sub for sub in q.subscriptions if acked or not sub.stalled]
-        m = admission.following(engine, q, None, now) if subs else None
+        wanted = q.subscriptions if acked else q.readers()
+        m = admission.following(engine, q, None, now) if wanted else None
         if m is None:
             return
         try:
@@ -90,14 +90,12 @@ def match(engine: Engine, q: Queue, now: int) -> None:
             engine.shift(m, "fan-out", PARKED, popped=True)
             spread(engine, q, m, payload, now)
         else:
-            _hand_over(engine, subs, m, payload, now)
+            _hand_over(engine, q.readers(), m, payload, now)
 
 
-def _hand_over(
-    engine: Engine, subs: list[Subscription], m: Message, payload: bytes, now: int
-) -> None:
-    engine.counters.delivers(m, now, len(subs))
-    engine.deliver([sub.conn for sub in subs], m, payload)
+def _hand_over(engine: Engine, conns: list[int], m: Message, payload: bytes, now: int) -> None:
+    engine.counters.delivers(m, now, len(conns))
+    engine.deliver(conns, m, payload)
     if m.letter is None:  # a job is completed, for those who wait for its end
         engine.lease(m, None, None, now)
         settle.complete(engine, m, now, None, False)

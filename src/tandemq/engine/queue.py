@@ -76,6 +76,7 @@ class Queue:
 
     __slots__ = (
         "alarm",
+        "audience",
         "bounded",
         "bucket",
         "delayed",
@@ -112,6 +113,7 @@ class Queue:
         self.alarm: Alarm | None = None
         self.ring = Ring()
         self.subscriptions: dict[Subscription, None] = {}  # all of them, in or out of the ring
+        self.audience: list[int] | None = None  # connections of those that read, once asked for
         self.settings = NO_SETTINGS
         self.prioritized = 0  # of the ready ones, those with a priority above 0
         # Every message but the ready ones, by state in the order of arrival there.
@@ -125,6 +127,12 @@ class Queue:
     def open(self) -> bool:
         """Whether the queue may hand out messages."""
         return not self.settings.paused
+
+    def readers(self) -> list[int]:
+        """Return the connections of all subscriptions that read; nobody may change the list."""
+        if self.audience is None:
+            self.audience = [sub.conn for sub in self.subscriptions if not sub.stalled]
+        return self.audience
 
     @property
     def counts(self) -> list[int]:

@@ -87,7 +87,7 @@ def _draft(engine: Engine, q: Queue, letter: Letter, body: bytes, now: int) -> M
 
 def _hand_over(engine: Engine, q: Queue, letter: Letter, body: bytes, now: int) -> bool:
     """Give a letter to all who read; it comes and goes, so that nothing ever knows it by its id."""
-    conns = [sub.conn for sub in q.subscriptions if not sub.stalled]
+    conns = q.readers()
     if not conns:
         return False
     engine.seq = seq = engine.seq + 1

@@ -133,7 +133,7 @@ def subscribe(engine: Engine, queue: str, conn: int, window: int, now: int, name
         return
     q = engine.queue(queue)
     sub = who.subscriptions[queue] = Subscription(conn, queue, window, name=name)
-    q.subscriptions[sub] = None
+    q.subscriptions[sub], q.audience = None, None
     q.limited = True
     q.ring.add(sub)
     engine.match(q, now)
@@ -166,6 +166,7 @@ def stall(engine: Engine, conn: int, now: int, *, stalled: bool) -> None:
     for sub in who.subscriptions.values() if who is not None else ():
         sub.stalled = stalled
         q = engine.queues[sub.queue]
+        q.audience = None
         if stalled:
             if not q.fans_out:  # there it has its copies when it reads again
                 q.ring.pop(sub, None)
@@ -179,6 +180,7 @@ def _end(engine: Engine, who: Subscriber, sub: Subscription, now: int, *, broken
     q = engine.queues[sub.queue]
     q.ring.drop(sub)
     del q.subscriptions[sub]
+    q.audience = None
     fanout.leave(engine, who, sub, now, broken=broken)
     held = [m for m in who.messages if m.queue == sub.queue]
     held.sort(key=lambda m: m.seq)

@@ -42,7 +42,7 @@ class Effects:
                 self._push(run)
                 run = []
                 self._answer(effect)
-            elif run and effect.conns != run[0].conns:
+            elif run and effect.conns is not run[0].conns and effect.conns != run[0].conns:
                 self._push(run)
                 run = [effect]
             else:

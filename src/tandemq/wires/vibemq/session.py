@@ -113,9 +113,10 @@ class Session:
         if self._lost:
             return found
         acknowledged: list[str] | None = None  # by what came last, if these were acks
+        usually, look, ack = self._usual, usual.look, usual.UsualAck
         for body in self._frames.feed(data):
-            said = usual.look(body) if self._usual else None
-            if acknowledged is not None and isinstance(said, usual.UsualAck):
+            said = look(body) if usually else None
+            if acknowledged is not None and isinstance(said, ack):
                 acknowledged.append(said.id)
                 continue
             item = self._look(body) if said is None else usual.request(said)
