@@ -309,7 +309,7 @@ def undone_messages_stay(patch: pytest.MonkeyPatch) -> None:
 def test_the_machine_finds(fault: Callable[[pytest.MonkeyPatch], None], monkeypatch) -> None:
     fault(monkeypatch)
     quick = settings(
-        max_examples=500,
+        max_examples=2_000,
         stateful_step_count=30,
         phases=[Phase.generate],
         derandomize=True,
