@@ -24,6 +24,7 @@ LOGS, FAMILIES = 10_000, 4_500
 """How much the server remembers of jobs that are gone (engine.logs, wires.bunqueue.shapes)."""
 SILENT = "http://nobody.invalid/"
 """A name that is never resolved."""
+TOKEN = "soak"
 
 
 @dataclass
@@ -220,6 +221,8 @@ def limits(c: Client) -> None:
     c.ask("SetStallConfig", queue=q, config={"stallInterval": c.dice.randrange(1_000, 30_000)})
     c.ask("GetStallConfig", queue=q)
     c.ask("GetQueueLimits", queue=q)
+    c.ask("GetQueuePolicy", queue=q)
+    c.ask("SetQueuePolicy", queue="soak-letters", policy={"maxRetryAttempts": 3})
     c.push(q)
     c.work(q, timeout=20)
     c.ask("RateLimitClear", queue=q)
@@ -287,6 +290,9 @@ def watching(c: Client) -> None:
         c.ask(cmd)
     for cmd in ("DashboardOverview", "DashboardQueues", "CompactMemory", "WorkerStats"):
         c.ask(cmd)
+    for cmd in ("Pulse", "WhoAmI", "ListSubscribers", "FindQueues"):
+        c.ask(cmd)
+    c.ask("Search", queue=q, text="line", limit=20)
     c.work(q)
     c.ask("TrimEvents", queue=q, maxLength=50)
     c.ask("UnsubscribeEvents")
@@ -312,9 +318,24 @@ def staff(c: Client) -> None:
         c.ask("UnregisterWorker", workerId=worker)
 
 
+def people(c: Client) -> None:
+    """Users and their tokens come and go; rarely, since each password is worth much memory."""
+    c.ask("ListUsers")
+    if c.dice.random() < 0.02:
+        name = c.fresh()
+        c.ask("CreateUser", name=name, password="a first one")
+        c.ask("SetPassword", name=name, password="a second one")
+        c.ask("GrantPermission", name=name, pattern="soak-*", operations=["Publish"])
+        c.ask("RevokePermission", name=name, pattern="soak-*")
+        token = c.ask("CreateToken", name=name)
+        c.ask("ListTokens", name=name)
+        c.ask("RevokeToken", name=name, id=token.get("data", token).get("id"))
+        c.ask("DeleteUser", name=name)
+
+
 ROUNDS: list[Callable[[Client], None]] = [
     plain, one_by_one, control, flows, groups, limits, identity, schedules, dead_letters, watching,
-    staff,
+    staff, people,
 ]  # fmt: skip
 
 
@@ -345,9 +366,16 @@ def _family(queue: str, name: str) -> list[dict[str, Any]]:
     ]
 
 
+def admitted(server: Server, *, timeout: float = 20.0) -> Wire:
+    """Return a connection that may do everything, whatever users there are meanwhile."""
+    wire = server.connect(timeout=timeout)
+    wire.do("Auth", token=TOKEN)
+    return wire
+
+
 def stranger(server: Server, dice: Random) -> None:
     """Somebody takes jobs and is gone."""
-    gone = server.connect()
+    gone = admitted(server)
     queue = dice.choice(QUEUES)
     gone.ask("PULLB", queue=queue, owner="gone", count=3)
     gone.ask("RegisterWorker", name="gone", queues=[queue])
@@ -361,7 +389,7 @@ def play(server: Server, seconds: float, clients: int, seed: int, book: Book) ->
 
     def loop(number: int) -> None:
         try:
-            with server.connect() as wire:
+            with admitted(server) as wire:
                 client = Client(wire, seed * 1_000 + number, book)
                 while time.monotonic() < end:
                     client.dice.choice(ROUNDS)(client)

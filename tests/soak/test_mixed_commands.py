@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.soak.mixed import QUEUES, Book, fill, play
+from tests.soak.mixed import QUEUES, TOKEN, Book, admitted, fill, play
 from tests.support.patience import eventually
 from tests.support.server import Server, figure, is_own, room
 from tests.support.wire import Wire
@@ -22,6 +22,7 @@ STATES = (
     "waiting", "prioritized", "delayed", "active", "completed", "failed", "waiting-children",
 )  # fmt: skip
 SMALL = {
+    "TANDEMQ_TOKENS": TOKEN,
     "TANDEMQ_MAX_COMPLETED": "1000",
     "TANDEMQ_WEBHOOK_MAX_RETRIES": "1",
     "TANDEMQ_LOG_LEVEL": "error",
@@ -82,7 +83,7 @@ def play_and_empty(server: Server, seconds: float, seed: int, book: Book) -> int
     """Return how much memory is left in use when all is over."""
     play(server, seconds, CLIENTS, seed, book)
     assert not book.broken, book.broken
-    with server.connect(timeout=60) as wire:
+    with admitted(server, timeout=60) as wire:
         quieten(wire)
         assert_counts_agree_with_lists(wire)
         empty(wire)
@@ -97,7 +98,7 @@ def test_after_mixed_commands_for_a_long_time_the_server_is_as_it_was(
 ) -> None:
     server = new_server(environment=SMALL).start()
     book = Book()
-    with server.connect() as wire:
+    with admitted(server) as wire:
         fill(wire)
     first = play_and_empty(server, SECONDS / 5, 1, book)
     files = server.open_files()
