@@ -250,6 +250,20 @@ def test_a_lease_that_was_renewed_outlives_its_connection() -> None:
     assert settle.ack(engine, m.id, token_of(m), NOW + 3)
 
 
+def test_what_a_guest_was_given_outlives_its_connection() -> None:
+    engine = make_engine()
+    m, other = put(engine, "a"), put(engine, "b")
+    hold(engine, conn=1, span=1_000)
+    hold(engine, conn=2, span=1_000)
+    engine.take()
+    consume.keep(engine, 1)
+    assert engine.take().changed == {m.seq: m}  # its row names the connection
+    consume.disconnect(engine, 1, NOW + 2)
+    consume.disconnect(engine, 2, NOW + 2)
+    assert (m.state, other.state) == (LEASED, READY)
+    assert settle.ack(engine, m.id, token_of(m), NOW + 3)
+
+
 def test_a_detached_job_outlives_its_connection() -> None:
     engine = make_engine()
     m = put(engine)

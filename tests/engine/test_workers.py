@@ -55,6 +55,18 @@ def test_workers_go_with_the_connection_that_registered_them() -> None:
     assert [w.id for w in workers.listed(0)] == ["b", "d"]
 
 
+def test_workers_of_a_guest_outlive_its_connection() -> None:
+    workers = Workers()
+    for id, conn in (("a", 1), ("b", 2)):
+        workers.register(worker(id, conn))
+    workers.keep(1)
+    workers.disconnected(1)
+    workers.disconnected(2)
+    assert [w.id for w in workers.listed(0)] == ["a"]
+    assert workers.unregister("a")
+    assert len(workers) == 0
+
+
 @pytest.mark.parametrize(
     ("silent", "status"), [(0, ACTIVE), (30_000, ACTIVE), (30_001, STALE), (90_000, STALE)]
 )
