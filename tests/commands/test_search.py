@@ -87,7 +87,7 @@ def test_each_filter_narrows_it_down(desk: Desk) -> None:
 def test_empty_words_do_not_restrict(desk: Desk) -> None:
     id = desk.push()
     empty = dict.fromkeys(
-        ("queue", "state", "name", "id", "tag", "text", "after", "before", "limit"), ""
+        ("queue", "state", "name", "id", "tag", "text", "after", "before", "limit", "cursor"), ""
     )
     assert ids(desk, **empty) == [id]
 

@@ -64,7 +64,7 @@ def find(req: Search, call: Call) -> dict[str, Any] | Later:
         _number(req.limit, "limit", PAGE, 1, MOST),
         queue,
         _kinds(states),
-        before=None if req.cursor is None else _number(req.cursor, "cursor", 0),
+        before=_given(req.cursor, "cursor"),
         answer=_shown,
         conn=call.caller.id,
         req=req.req_id,
@@ -78,7 +78,7 @@ def _filters(req: Search, call: Call, states: frozenset[str] | None) -> Iterable
     """Yield what is asked for, the cheapest and most telling first."""
     queue, engine = _word(req.queue, "queue"), call.engine
     name, id, tag = _word(req.name, "name"), _word(req.id, "id"), _word(req.tag, "tag")
-    after, before = _moment(req.after, "after"), _moment(req.before, "before")
+    after, before = _given(req.after, "after"), _given(req.before, "before")
     if queue is not None:
         yield lambda m: m.queue == queue
     elif not call.caller.trusted:
@@ -147,7 +147,7 @@ def _word(value: Any, label: str) -> str | None:
     return word
 
 
-def _moment(value: Any, label: str) -> int | None:
+def _given(value: Any, label: str) -> int | None:
     return None if value is None or value == "" else _number(value, label, 0)
 
 
