@@ -396,7 +396,8 @@ WRONG_VALUES: dict[str, Any] = {
 }
 
 LISTS = ("ids", "tokens", "results", "durations", "removeOnCompletes", "stack", "queues", "events",
-         "tags", "dependsOn", "childrenIds", "state", "jobs", "capabilities")  # fmt: skip
+         "tags", "dependsOn", "childrenIds", "state", "jobs", "capabilities",
+         "operations")  # fmt: skip
 
 
 def given(fields: dict[str, Any]) -> dict[str, Any]:
