@@ -74,12 +74,12 @@ def test_a_limit_counts_what_counted(limit: int, count: int, looked: int) -> Non
 
 def test_what_remains_is_done_once_at_the_end() -> None:
     engine = make_engine()
-    ends: list[int] = []
-    s, _ = sweep(engine, 4, finish=ends.append)
+    ends: list[tuple[int, int]] = []
+    s, _ = sweep(engine, 4, finish=lambda count, now: ends.append((count, now)))
     sweeps.begin(engine, s, NOW)
     assert ends == []
     clock.tick(engine, NOW + 1)
-    assert ends == [NOW + 1]
+    assert ends == [(2, NOW + 1)]
 
 
 def test_a_batch_that_was_not_stored_ends_the_sweeps_that_grew_on_it() -> None:

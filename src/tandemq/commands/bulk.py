@@ -96,7 +96,7 @@ def obliterate(req: Obliterate, call: Call) -> Later | None:
     queue, engine = check.any_queue(req.queue), call.engine
     sweep = bulk.obliterate(engine, queue)
 
-    def finish(now: int) -> None:
+    def finish(_: int, now: int) -> None:
         bulk.wipe(engine, queue, now)
         engine.remark("queue:obliterated", queue, now, queue=queue)
 
@@ -139,8 +139,8 @@ def remark_end(call: Call, sweep: Sweep, name: str, queue: str, **fields: Any) -
     """See to it that those who look at the server are told of how many a sweep has met."""
     engine = call.engine
 
-    def finish(now: int) -> None:
-        engine.remark(name, queue, now, queue=queue, **fields, count=sweep.count)
+    def finish(count: int, now: int) -> None:
+        engine.remark(name, queue, now, queue=queue, **fields, count=count)
 
     sweep.finish = finish
 

@@ -46,7 +46,7 @@ def delete_queue(req: DeleteQueue, call: Call) -> Later | None:
     queue, engine = req.queue, call.engine
     sweep = bulk.obliterate(engine, queue)
 
-    def finish(now: int) -> None:
+    def finish(_: int, now: int) -> None:
         bulk.wipe(engine, queue, now)
         overflow.refuse_all(engine, queue)
 

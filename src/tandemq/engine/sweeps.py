@@ -27,7 +27,7 @@ class Sweep:
     messages: Iterable[Any]  # or queues, where there may be many
     act: Callable[[Any, int], bool]  # (message, now): whether it counted
     limit: int | None = None  # of those that count
-    finish: Callable[[int], None] | None = None  # (now): what remains to be done at the end
+    finish: Callable[[int, int], None] | None = None  # (count, now): what remains at the end
     answer: Callable[[Sweep], Any] | None = None  # what to say at the end
     count: int = 0  # of those that counted
     ids: list[str] | None = None  # their ids, for who wants them
@@ -95,4 +95,4 @@ def _slice(sweep: Sweep, now: int) -> None:
             return
     sweep.done = True
     if sweep.finish is not None:
-        sweep.finish(now)
+        sweep.finish(sweep.count, now)
