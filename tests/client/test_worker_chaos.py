@@ -48,9 +48,10 @@ class Producer:
     def __init__(self, client: AsyncClient) -> None:
         self._queue = client.queue("chaos")
         self.added: list[str] = []
+        self.enough = False
 
     async def run(self) -> None:
-        while True:
+        while not self.enough:
             await self.add(f"job-{len(self.added)}")
             await asyncio.sleep(0.002)
 
@@ -98,14 +99,13 @@ async def test_fifty_workers_survive_a_bad_network(
         direct = AsyncClient(f"tandemq://127.0.0.1:{own_server.port}")
         async with direct, AsyncClient(url, **OPTIONS) as asking:
             producer = Producer(direct)
-            tasks = [
-                asyncio.create_task(producer.run()),
-                asyncio.create_task(ask_again_and_again(asking, took)),
-            ]
+            producing = asyncio.create_task(producer.run())
+            polling = asyncio.create_task(ask_again_and_again(asking, took))
             slowest = await _storm(proxy, ran, producer)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            polling.cancel()
+            await asyncio.gather(polling, return_exceptions=True)
+            producer.enough = True
+            await producing
             added = set(producer.added)
             assert await eventually(lambda: ran.keys() >= added, 20), "jobs are lost"
             await asyncio.gather(*(worker.close() for worker in workers))
