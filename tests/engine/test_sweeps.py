@@ -79,7 +79,7 @@ def test_what_remains_is_done_once_at_the_end() -> None:
     sweeps.begin(engine, s, NOW)
     assert ends == []
     clock.tick(engine, NOW + 1)
-    assert ends == [(2, NOW + 1)]
+    assert ends == [(3, NOW + 1)]
 
 
 def test_a_batch_that_was_not_stored_ends_the_sweeps_that_grew_on_it() -> None:
