@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Any, get_args
 
 from msgspec.structs import asdict
@@ -111,12 +110,7 @@ class BrokerServer(Queues):
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._end()
 
     async def _end(self) -> None:

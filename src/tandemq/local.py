@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Any, TypeVar
 
 from tandemq import pipe
@@ -87,12 +86,7 @@ class Local:
         self._async_client = AsyncClient(self.target)
         return self._async_client
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._async_client is not None:
             await self._async_client.close()
         await self.stop()
@@ -107,12 +101,7 @@ class Local:
         self._portal, self._client = portal, Client(self.target)
         return self._client
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._client is not None:
             self._client.close()
         if self._portal is not None:

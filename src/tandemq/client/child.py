@@ -101,18 +101,13 @@ class Child:
     async def _perform(self, order: Order) -> Any:
         routine = _routine(order.path)
         job = msgspec.msgpack.decode(order.job, type=Leased)
-        scope = Scope({}, self._app)
         self._running = asyncio.current_task() if routine.is_async else None
         self._in_handler = routine.is_async
-        try:
-            result = await routine.run(job, Context(job, self._channel), scope, self._call)
-        except BaseException as error:
-            self._in_handler = False
-            await scope.close(error)
-            raise
-        self._in_handler = False
-        await scope.close()
-        return result
+        async with Scope({}, self._app) as scope:
+            try:
+                return await routine.run(job, Context(job, self._channel), scope, self._call)
+            finally:
+                self._in_handler = False
 
     async def _call(self, function: Callable[[], Any]) -> Any:
         """Run what is not asynchronous right here: nothing else is going on."""

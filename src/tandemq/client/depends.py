@@ -13,7 +13,18 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
+from types import TracebackType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Self,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 from tandemq.client.context import Context
 from tandemq.client.errors import Misused
@@ -152,12 +163,17 @@ class Scope:
             found[name] = await self._value(dependency, context)
         return found
 
-    async def close(self, error: BaseException | None = None) -> None:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Give everything up, the last first; ``error`` is raised at the ``yield`` of each."""
-        if error is None:
-            await self._ends.aclose()
-        else:
-            await self._ends.__aexit__(type(error), error, error.__traceback__)
+        await self._ends.__aexit__(kind, error, trace)
 
     async def _shared(self, dependency: Dependency) -> Any:
         async with self._one:

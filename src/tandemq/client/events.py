@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Self
 
 from tandemq.client.errors import Closed
@@ -64,12 +63,7 @@ class Events:
             self._line.start(link)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

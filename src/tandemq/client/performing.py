@@ -71,7 +71,7 @@ class Performer:
         Raises:
             Others: what a lifespan raises.
         """
-        self._life.push_async_callback(self._app.close)
+        await self._life.enter_async_context(self._app)
         for lifespan in self._repertoire.lifespans:
             await self._life.enter_async_context(lifespan())  # type: ignore[arg-type]
 
@@ -123,13 +123,8 @@ class Performer:
         context = Context(work.job, line)
         if not routine.needs.values:
             return Raw(encode(await routine.run(work.job, context, None, self._in_thread)))
-        scope = Scope(self._repertoire.overrides, self._app)
-        try:
+        async with Scope(self._repertoire.overrides, self._app) as scope:
             result = await routine.run(work.job, context, scope, self._in_thread)
-        except BaseException as error:
-            await scope.close(error)
-            raise
-        await scope.close()
         return Raw(encode(result))
 
     async def _in_thread(self, function: Callable[[], Any]) -> Any:

@@ -57,7 +57,6 @@ class Apart:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._hearing: asyncio.Task[Said] | None = None
-        self.pid = process.pid
 
     @classmethod
     async def start(cls) -> Apart:
@@ -127,11 +126,6 @@ class Processes:
         self._all: set[Apart] = set()
         self._failures = 0
         self.broken: asyncio.Future[PoolGaveUp] = asyncio.get_running_loop().create_future()
-
-    @property
-    def pids(self) -> list[int]:
-        """The processes that are there."""
-        return [process.pid for process in self._all]
 
     async def run(self, path: str, job: Leased, line: Line) -> Raw:
         """Run the handler at a path and return its result, encoded.

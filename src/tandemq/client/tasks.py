@@ -70,32 +70,18 @@ class Task(Generic[P, R]):
             return self.function(*args, **kwargs)
         if self.routine.is_async:
             return cast(R, self._call(needs, args, kwargs))
-        overrides = self.queue.repertoire.overrides
-        if awaits(needs, overrides):
+        if awaits(needs, self.queue.repertoire.overrides):
             raise Misused(
                 f"{self.name} has an asynchronous dependency: give that argument yourself"
             )
-        scope = Scope(overrides)
-        filled = at_once(scope.fill(needs, alone(self.name)))
-        try:
-            result = self.function(*args, **{**kwargs, **filled})
-        except BaseException as error:
-            at_once(scope.close(error))
-            raise
-        at_once(scope.close())
-        return result
+        return cast(R, at_once(self._call(needs, args, kwargs)))
 
     async def _call(self, needs: Needs, args: Any, kwargs: Any) -> Any:
-        scope = Scope(self.queue.repertoire.overrides)
-        filled = await scope.fill(needs, alone(self.name))
-        function = cast(Callable[..., Any], self.function)
-        try:
-            result = await function(*args, **{**kwargs, **filled})
-        except BaseException as error:
-            await scope.close(error)
-            raise
-        await scope.close()
-        return result
+        """Call the function with what it needs; it has to wait only where that or it waits."""
+        async with Scope(self.queue.repertoire.overrides) as scope:
+            filled = await scope.fill(needs, alone(self.name))
+            result: Any = self.function(*args, **{**kwargs, **filled})
+            return await result if self.routine.is_async else result
 
     @property
     def payload(self) -> Payload:

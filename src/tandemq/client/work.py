@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Any
 
+from tandemq.client.calls import looked_at
 from tandemq.client.context import Leased
 
 Say = Callable[[str, dict[str, Any]], Awaitable[Any]]
@@ -51,7 +52,7 @@ class Work:
     def tell(self, command: str, fields: dict[str, Any]) -> Awaitable[Any]:
         """Send something about the job, begun at once, whether it is awaited or not."""
         told = asyncio.ensure_future(self._say(command, fields))
-        told.add_done_callback(_looked_at)
+        told.add_done_callback(looked_at)  # the next heartbeat tells whether a failure matters
         return told
 
     def cancel(self, why: Why) -> None:
@@ -65,9 +66,3 @@ class Work:
         """Stop its clocks."""
         for timer in self.timers:
             timer.cancel()
-
-
-def _looked_at(told: asyncio.Future[Any]) -> None:
-    """Take note of a failure that nobody awaits: the next heartbeat tells whether it matters."""
-    if not told.cancelled():
-        told.exception()

@@ -10,7 +10,6 @@ import time
 import uuid
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Self
 
 from tandemq.client.errors import BadOption, Closed, Misused, TandemqError
@@ -113,12 +112,7 @@ class Worker:
         await self._start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self, *, force: bool = False) -> None:

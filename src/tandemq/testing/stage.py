@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from types import TracebackType
 from typing import Any, Self, get_args
 
 from tandemq.client.client import AsyncClient
@@ -52,13 +51,8 @@ class Stage:
         self.client = self._local.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._local.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._local.__exit__()
         meter.move(-self._ahead)
 
     # -- the clock -----------------------------------------------------------------------------

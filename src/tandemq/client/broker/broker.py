@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Final, Self
 
 from tandemq.broker.messages import QueueInfo
@@ -83,12 +82,7 @@ class Broker:
     async def __aenter__(self) -> Self:
         return await self.connect()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.disconnect()
 
     async def connect(self, *, patience: float = 0.0) -> Self:

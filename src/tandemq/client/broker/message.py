@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from types import TracebackType
 from typing import Any, Protocol, TypeVar, overload
 
 import msgspec
@@ -163,12 +162,7 @@ class Message(Known):
     async def __aenter__(self) -> Message:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, value: BaseException | None, trace: object) -> None:
         if value is None:
             await self.ack()
         elif isinstance(value, Exception):

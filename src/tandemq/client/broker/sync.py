@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any, Self
 
 from tandemq.broker.names import DeliveryMode
@@ -29,12 +28,7 @@ class SyncMessage(Waits[aio_message.Message], Known):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, value: BaseException | None, trace: object) -> None:
         self.wait(self.inner.__aexit__(kind, value, trace))
 
 
@@ -52,12 +46,7 @@ class SyncSubscription(Waits[aio_subscription.Subscription]):
         self.wait(self.inner.__aenter__())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __iter__(self) -> Self:
@@ -129,10 +118,5 @@ class SyncBroker(Waits[aio.Broker]):
     def __enter__(self) -> Self:
         return self.connect()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.disconnect()
