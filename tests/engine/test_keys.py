@@ -21,6 +21,9 @@ READY, DELAYED, PARKED, LEASED, GONE = (
 )
 
 
+FOLLOWS: dict[str, Any] = {"unique_key": "k", "dedup_policy": "queue-one"}
+
+
 def keyed(engine: Engine, key: str = "k", *, now: int = NOW, **options: Any) -> Message:
     return put(engine, now=now, unique_key=key, **options)
 
@@ -160,6 +163,26 @@ def test_a_delayed_follower_waits_for_its_moment_after_its_turn() -> None:
     second = queued(engine, delay=500)
     settle.ack(engine, first.id, token_of(first), NOW)
     assert second.state is DELAYED
+
+
+@pytest.mark.parametrize("key_first", [True, False])
+def test_a_follower_that_depends_on_others_waits_for_them_and_for_its_turn(
+    key_first: bool,
+) -> None:
+    engine = make_engine()
+    first = queued(engine)
+    hold(engine)
+    other = put(engine)
+    hold(engine)
+    second = publish.draft("q", "job", b"x", NOW, options=Options(**FOLLOWS))
+    second.links = Links(depends_on=(other.id,))
+    publish.publish(engine, second, NOW)
+    ends = [first, other] if key_first else [other, first]
+    settle.ack(engine, ends[0].id, token_of(ends[0]), NOW)
+    assert second.state is PARKED
+    settle.ack(engine, ends[1].id, token_of(ends[1]), NOW)
+    assert second.state is READY
+    assert owner(engine) == second.id
 
 
 def test_an_owner_between_two_attempts_is_replaced_together_with_its_follower() -> None:

@@ -80,14 +80,17 @@ class Ties(RuleBasedStateMachine):
     def publish_keyed(self, key: str, options: dict[str, Any]) -> None:
         self.attempt(self.draft(unique_key=key, **options))
 
-    @rule(options=st.sampled_from([{"dedup_policy": "queue-one"}]))
-    def publish_one_at_a_time(self, options: dict[str, Any]) -> None:
-        self.attempt(self.draft(unique_key="one", **options))
+    @rule(ns=st.lists(PICK, max_size=2))
+    def publish_one_at_a_time(self, ns: list[int]) -> None:
+        self.depend(ns, unique_key="one", dedup_policy="queue-one")
 
     @rule(n=PICK, k=PICK, key=st.none() | KEYS)
     def publish_dependent(self, n: int, k: int, key: str | None) -> None:
-        needs = [m.id for m in (self.pick(n), self.pick(k)) if m is not None]
-        m = self.draft(unique_key=key)
+        self.depend([n, k], unique_key=key)
+
+    def depend(self, ns: list[int], **options: Any) -> None:
+        needs = [m.id for m in map(self.pick, ns) if m is not None]
+        m = self.draft(**options)
         m.links = Links(depends_on=tuple(needs))
         self.attempt(m)
 

@@ -153,7 +153,12 @@ def satisfy(engine: Engine, waiter: Message, id: str, now: int) -> None:
 
 
 def release(engine: Engine, m: Message, now: int) -> None:
-    """Let a parked message go on: to its moment, if that lies ahead, else to the consumers."""
+    """Let a parked message go on: to its moment, if that lies ahead, else to the consumers.
+
+    One that also waits for its key is let go by whoever owns that.
+    """
+    if engine.keyring.follows(m):
+        return
     to = DELAYED if m.due > now else READY
     note(m, to, now)
     engine.shift(m, "settled", to)

@@ -74,6 +74,12 @@ class Keyring:
         held = self._held.get(name_of(m.queue, key)) if key is not None else None
         return held is not None and held.id == m.id
 
+    def follows(self, m: Message) -> bool:
+        """Whether a message waits for the owner of its key to end."""
+        key = m.options.unique_key
+        held = self._held.get(name_of(m.queue, key)) if key is not None else None
+        return held is not None and held.next == m.id
+
     def give(self, engine: Engine, m: Message, now: int, next: str | None = None) -> None:
         """Give a message its key, whoever had it."""
         assert m.options.unique_key is not None, "only a message with a key can hold it"
@@ -133,5 +139,7 @@ class Keyring:
             self.put(engine, name, None)
             return
         self.put(engine, name, Holder(follower.id))
+        if follower.links is not None and follower.links.open:
+            return  # it waits for others too, and is let go by them
         # One that looks delayed because nobody told the time is promoted by its timer at once.
         engine.shift(follower, "settled", READY if follower.due <= self._seen else DELAYED)

@@ -67,7 +67,7 @@ def _undelivered(engine: Engine, m: Message) -> bool:
 def _unspread(engine: Engine, q: Queue) -> None:
     """Let what waited for its copies wait for subscribers: copies end with the server."""
     for m in list(q.members[PARKED].values()) if q.fans_out else ():
-        if m.links is None or not m.links.open:
+        if (m.links is None or not m.links.open) and not engine.keyring.follows(m):
             engine.shift(m, "settled", READY)
 
 
