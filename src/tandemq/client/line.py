@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Any, Protocol, cast
 
+from tandemq.client.dialing import dial, explained
 from tandemq.client.errors import (
     BadOption,
     CertificateRefused,
@@ -16,7 +16,6 @@ from tandemq.client.errors import (
     NotAuthorized,
     Refused,
     TandemqError,
-    Timeout,
     WrongServer,
 )
 from tandemq.client.link import Ended, Figures, Link
@@ -142,11 +141,12 @@ class Line:
         Raises:
             ConnectFailed, WrongServer, CertificateRefused, NotAuthorized, BadOption
         """
-        target, seconds = self._owner.target, cast(float, self._options.connect_timeout)
+        target, figures, free = self._owner.target, self.figures, self._owner.free
+        seconds = cast(float, self._options.connect_timeout)
         link: Link | None = None
         try:
             async with asyncio.timeout(seconds):
-                link = await self._open()
+                link = await dial(target, lambda: Link(target, figures, free))
                 held = await link.greet(self._owner.proofs)
                 self._owner.proofs.insert(0, self._owner.proofs.pop(held)) if held else None
                 for restore in self._owner.restore:
@@ -160,48 +160,18 @@ class Line:
             raise explained from error
         return link
 
-    async def _open(self) -> Link:
-        target, loop = self._owner.target, asyncio.get_running_loop()
-        if target.dial is not None:
-            return await target.dial(lambda: Link(target, self.figures, self._owner.free))
-        context = target.context()
-        _, link = await loop.create_connection(
-            lambda: Link(target, self.figures, self._owner.free),
-            target.host,
-            target.port,
-            ssl=context,
-            server_hostname=target.host if context else None,
-        )
-        return link
-
 
 def _explained(error: BaseException, target: Target, seconds: float) -> BaseException:
-    """Return why there is no connection, in words that say what to do."""
+    """Return why there is no connection, where a server has answered too."""
     match error:
         case NotAuthorized():
             text = f"{error.text} ({target}): check the token, or user and password, of the URL"
             return NotAuthorized(error.command, text)
         case WrongServer() | CertificateRefused():
             return error
-        case ssl.SSLCertVerificationError():
-            why = error.verify_message or str(error)
-            return CertificateRefused(
-                f"the certificate of {target} is refused: {why}; name the file to trust as ca=..."
-            )
-        case ssl.SSLError():
-            return WrongServer(
-                f"{target} does not speak TLS as we do ({error.reason}): "
-                "is tls=1 right for this port?"
-            )
-        case Timeout() | TimeoutError():
-            return ConnectFailed(f"{target} did not answer within {seconds:g} s")
         case LinkError() | Refused():
             return ConnectFailed(f"{target} did not let us in: {error}")
-        case OSError():
-            return ConnectFailed(f"cannot connect to {target}: {error.strerror or error}")
-        case UnicodeError():
-            return BadOption(f"{target.host} cannot be the name of a host: {error}")
-    return error
+    return explained(error, target, seconds)
 
 
 def proofs(target: Target) -> list[dict[str, str]]:

@@ -7,13 +7,12 @@ get no answer (half-open sockets report nothing); whatever was in flight then fa
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from itertools import count
 from typing import Any, cast
 
 from tandemq.client.calls import Call, Deadlines, looked_at
+from tandemq.client.dialing import keep_alive
 from tandemq.client.errors import (
     ConnectionLost,
     LinkError,
@@ -29,7 +28,6 @@ from tandemq.wires.bunqueue.caller import Caller, Garbled, is_event, request
 PROTOCOL = 3
 CAPABILITIES = ("pipelining", "separate-job-name")
 SMOOTHING = 0.1  # share of the newest latency in the moving average
-KEEP_ALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 Event = dict[str, Any]
 
@@ -198,12 +196,7 @@ class Link(asyncio.Protocol):
         """Begin; the system is asked to look for a dead peer too."""
         self._transport = cast(asyncio.Transport, transport)
         self.figures.connects += 1
-        sock = transport.get_extra_info("socket")
-        if sock is not None:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for name, value in KEEP_ALIVE:
-                with suppress(OSError, AttributeError):  # where the system knows it
-                    sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        keep_alive(transport)
         self._ping_later()
 
     def data_received(self, data: bytes) -> None:

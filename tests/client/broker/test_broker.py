@@ -496,7 +496,7 @@ async def test_leaving_ends_every_subscription() -> None:
 @BOTH
 async def test_a_server_that_says_nothing_is_given_up_in_time(wire: Wire) -> None:
     async with Script(wire) as script:
-        with pytest.raises(ConnectFailed, match=r"did not welcome us within 0\.05 s"):
+        with pytest.raises(ConnectFailed, match=r"did not answer within 0\.05 s"):
             await client(script.port, wire, command_timeout=0.05).connect()
 
 

@@ -7,11 +7,11 @@ waits here, and who has written it is told on a loss that the broker knows nothi
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable
 from typing import Any, Final
 
 from tandemq.client.broker.answers import refusal, word
+from tandemq.client.dialing import keep_alive
 from tandemq.client.errors import (
     ConnectFailed,
     ConnectionLost,
@@ -76,9 +76,7 @@ class Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        sock = transport.get_extra_info("socket")
-        if sock is not None:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        keep_alive(transport)
 
     def data_received(self, data: bytes) -> None:
         self._heard = self._loop.time()

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import random
-import ssl
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Final, Protocol
@@ -14,11 +13,10 @@ from typing import Final, Protocol
 from tandemq.broker.options import ClientOptions
 from tandemq.client.broker.answers import word
 from tandemq.client.broker.link import Link
+from tandemq.client.dialing import dial, explained
 from tandemq.client.errors import (
     BadOption,
-    CertificateRefused,
     Closed,
-    ConnectFailed,
     ConnectionLost,
     LinkError,
     Misused,
@@ -66,7 +64,14 @@ class Way:
     """
 
     def __init__(self, host: str, port: int, options: ClientOptions, traveller: Traveller) -> None:
-        self.host, self.port, self.options = host, port, options
+        self.options = options
+        self._target = Target(
+            host=host,
+            port=port,
+            tls=options.use_tls,
+            ca=options.certificate_authority,
+            verify=not options.skip_certificate_validation,
+        )
         self.link: Link | None = None
         self.begun = False
         self._traveller = traveller
@@ -77,7 +82,7 @@ class Way:
         self._home: tuple[asyncio.AbstractEventLoop, int] | None = None  # loop, process
 
     def __str__(self) -> str:
-        return str(Target(host=self.host, port=self.port))
+        return str(self._target)
 
     # -- to be there -----------------------------------------------------------------------------
 
@@ -169,7 +174,7 @@ class Way:
 
     async def _open(self) -> Link:
         """Return a connection that was welcomed."""
-        o, loop = self.options, asyncio.get_running_loop()
+        o = self.options
         caller = Caller(
             binary=o.binary,
             compressions=o.preferred_compressions,
@@ -178,30 +183,16 @@ class Way:
             nack=o.give_back,
         )
         link = Link(caller, str(self), o.max_message_size, self._traveller.deliver, self._gone)
-        trust = Target(
-            tls=o.use_tls, ca=o.certificate_authority, verify=not o.skip_certificate_validation
-        )
         try:
             async with asyncio.timeout(self._wait):
-                context = trust.context()
-                await loop.create_connection(lambda: link, self.host, self.port, ssl=context)
+                await dial(self._target, lambda: link)
                 await link.greet(o.auth_token, o.username, o.password)
         except BaseException as why:
             link.end("it could not be used")
-            raise self._failure(why) from None
+            if isinstance(why, TandemqError):
+                raise
+            raise explained(why, self._target, self._wait) from None
         return link
-
-    def _failure(self, why: BaseException) -> BaseException:
-        """Return what a failed attempt to connect is, in our terms."""
-        if isinstance(why, TandemqError):
-            return why
-        if isinstance(why, TimeoutError):
-            return ConnectFailed(f"{self} did not welcome us within {self._wait:g} s")
-        if isinstance(why, ssl.SSLCertVerificationError):
-            return CertificateRefused(f"{self}: {why.verify_message}")
-        if isinstance(why, OSError):
-            return ConnectFailed(f"cannot connect to {self}: {why}; is the server running?")
-        return why
 
     # -- to come back ----------------------------------------------------------------------------
 
