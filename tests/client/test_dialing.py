@@ -12,11 +12,14 @@ from tandemq.client.dialing import explained
 from tandemq.client.errors import BadOption, ConnectFailed, WrongServer
 from tandemq.client.url import Target
 
+PLAIN = ssl.SSLError(1, "wrong version number")
+PLAIN.reason = "WRONG_VERSION_NUMBER"
+
 
 @pytest.mark.parametrize(
     ("error", "kind", "text"),
     [
-        (ssl.SSLError(1, "wrong"), WrongServer, "db:6789 does not speak TLS .* tls=1"),
+        (PLAIN, WrongServer, "db:6789 does not speak TLS .* tls=1"),
         (TimeoutError(), ConnectFailed, r"db:6789 did not answer within 0\.5 s"),
         (socket.gaierror(-2, "unknown"), ConnectFailed, r"cannot connect to db:6789: unknown$"),
         (OSError(111, "refused"), ConnectFailed, r"db:6789: refused; is the server running\?"),
