@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-_SPANS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SIZES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
-_SIZES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30}
-_AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) *([A-Za-z]*)", re.ASCII)
-_ISO = re.compile(
-    r"P(?:(?P<weeks>\d{1,9})W)?(?:(?P<days>\d{1,9})D)?"
-    r"(?:T(?:(?P<hours>\d{1,9})H)?(?:(?P<minutes>\d{1,9})M)?(?:(?P<seconds>\d{1,9}(?:\.\d+)?)S)?)?",
-    re.ASCII,
-)
+from tandemq.amounts import size, span_ms
+
 STDIN = "-"
 
 
@@ -31,10 +22,10 @@ class Duration(click.ParamType[int]):
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         if not isinstance(value, str):
             return int(value)
-        span = duration(value)
-        if span is None:
+        span = span_ms(value, "ms")
+        if span is None or span.denominator != 1:
             self.fail(f"{value!r} is no duration; write one like 500ms, 30s, 5m, 2h or P1D.")
-        return span
+        return int(span)
 
 
 class Size(click.ParamType[int]):
@@ -45,10 +36,10 @@ class Size(click.ParamType[int]):
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         if not isinstance(value, str):
             return int(value)
-        amount = _scaled(value.lower(), _SIZES)
-        if amount is None:
+        amount = size(value)
+        if amount is None or amount.denominator != 1:
             self.fail(f"{value!r} is no size; write one like 1024, 64KiB, 64MiB or 1GiB.")
-        return amount
+        return int(amount)
 
 
 class Payload(click.ParamType[Any]):
@@ -90,31 +81,6 @@ class Payload(click.ParamType[Any]):
 DURATION = Duration()
 SIZE = Size()
 PAYLOAD = Payload()
-
-
-def duration(text: str) -> int | None:
-    """Return the ms of a span as people write it; None when it is none."""
-    iso = _ISO.fullmatch(text)
-    if iso is not None and text[-1] not in "PT":
-        parts = {unit: float(said) for unit, said in iso.groupdict().items() if said}
-        return _milliseconds(parts)
-    return _scaled(text, _SPANS)
-
-
-def _milliseconds(parts: dict[str, float]) -> int | None:
-    try:
-        return round(timedelta(**parts) / timedelta(milliseconds=1))
-    except OverflowError:
-        return None
-
-
-def _scaled(text: str, units: dict[str, int]) -> int | None:
-    """Return a number times its unit; None for what is no whole number of the smallest."""
-    match = _AMOUNT.fullmatch(text.strip())
-    if match is None or match[2] not in units:
-        return None
-    scaled = float(match[1]) * units[match[2]]
-    return int(scaled) if scaled == int(scaled) else None
 
 
 def _no_number(name: str) -> NoReturn:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 
+from tandemq.amounts import span_ms
 from tandemq.client.errors import BadOption
 
 Span = timedelta | float | str
 """A length of time: a ``timedelta``, a number of seconds, or a text like ``30s`` or ``P1D``."""
-
-_UNITS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_ISO = re.compile(
-    r"P(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?"
-)
-_TEXT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")
 
 
 def seconds(span: Span, name: str = "the span") -> float:
@@ -47,12 +41,10 @@ def seconds_of_text(text: str, name: str) -> float:
     Raises:
         BadOption: it is none.
     """
-    found = _TEXT.fullmatch(text.strip())
-    if found is None and (parts := _ISO.fullmatch(text.strip())) and any(parts.groups()):
-        return sum(float(part or 0) * _UNITS[unit] for unit, part in parts.groupdict().items())
-    if found is None:
+    ms = span_ms(text, "s")
+    if ms is None:
         raise BadOption(f"{name} is {text!r}; write it like 500ms, 30s, 5m or 2h")
-    return float(found[1]) * _UNITS[found[2]]
+    return float(ms / 1000)
 
 
 def moment_ms(moment: datetime, name: str = "the moment") -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
@@ -12,15 +11,14 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import msgspec
 from msgspec import Meta
 
+from tandemq.amounts import SPANS, amount, size, span_ms
+
 UNITS = {"": "", "ms": "milliseconds", "s": "seconds", "bytes": "bytes"}
 
-_SPANS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SIZES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _TRUTHS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0"), False),
 }
-_AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) *([A-Za-z]*)")
 
 
 class BadSetting(ValueError):
@@ -146,25 +144,23 @@ class Field:
             return _TRUTHS.get(text.lower(), text)
         if self.bounds is None:
             return text
-        amount = self._amount(text)
+        found = self._amount(text)
         if self.kind is float:
-            return float(amount)
-        if amount.denominator != 1:
+            return float(found)
+        if found.denominator != 1:
             raise ValueError("not whole")
-        return int(amount)
+        return int(found)
 
     def _amount(self, text: str) -> Fraction:
-        match = _AMOUNT.fullmatch(text)
-        if match is None:
-            raise ValueError("not a number")
-        number, suffix = Fraction(match[1]), match[2]
-        if not suffix:
-            return number
-        if self.unit in ("ms", "s") and suffix in _SPANS:
-            return number * _SPANS[suffix] / _SPANS[self.unit]
-        if self.unit == "bytes" and suffix.lower() in _SIZES:
-            return number * _SIZES[suffix.lower()]
-        raise ValueError("unknown unit")
+        """Return a number, or an amount in the unit of this setting."""
+        if self.unit in SPANS:
+            ms = span_ms(text, self.unit)
+            found = None if ms is None else ms / SPANS[self.unit]
+        else:
+            found = size(text) if self.unit == "bytes" else amount(text, {"": 1})
+        if found is None:
+            raise ValueError("not a number, or of an unknown unit")
+        return found
 
 
 def fields_of(settings: type[msgspec.Struct]) -> dict[str, Field]:
