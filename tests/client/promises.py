@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tandemq import AsyncClient
-from tandemq.client.errors import NotFound, Refused, TandemqError
+from tandemq.client.errors import BadOption, NotFound, Refused, TandemqError
 from tandemq.client.flow import Step
 from tandemq.client.job import Job
 
@@ -178,6 +178,14 @@ async def schedules_come_and_go(client: AsyncClient, name: str) -> None:
     found = await schedules.get(f"{name}-often")
     assert found is not None
     assert (found["repeatEvery"], found["maxLimit"]) == (300_000, 3)
+    odd: Any
+    for odd, words in (
+        ({"priorty": 1}, "did you mean priority"),
+        ({"missed": "never"}, "skip, once, all"),
+        ({"job": {"tags": ["x"]}}, "take no tags"),
+    ):
+        with pytest.raises(BadOption, match=words):
+            await schedules.cron(f"{name}-odd", "0 3 * * *", **odd)
     assert await schedules.remove(f"{name}-night")
     assert not await schedules.remove(f"{name}-night")
     assert await schedules.get(f"{name}-night") is None

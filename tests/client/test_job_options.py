@@ -72,6 +72,7 @@ def test_options_have_their_names_on_the_wire(given: dict[str, Any], written: An
         ({"tags": "abc"}, "list of texts"),
         ({"tags": [1]}, "list of texts"),
         ({"depends_on": b"abc"}, "list of texts"),
+        ({"tags": 5}, "list of texts"),
         ({"on_failure": "explode"}, "fail, continue, ignore, remove"),
         ({"on_duplicate": "drop"}, "give unique_key too"),
         ({"unique_key": "k", "on_duplicate": "x"}, "queue-one"),

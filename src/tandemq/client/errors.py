@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 class TandemqError(Exception):
     """Everything that a client of tandemq raises by itself."""
@@ -66,6 +72,14 @@ class Unencodable(TandemqError, TypeError):
 
 class BadOption(TandemqError, ValueError):
     """An option has a value that it cannot have; the text says what it takes."""
+
+
+def no_option(name: str, known: Iterable[str]) -> BadOption:
+    """Return the error for an option that does not exist; it names the one that was meant."""
+    known = sorted(known)
+    close = get_close_matches(name, known, 1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+    return BadOption(f"there is no option {name}; {hint}")
 
 
 # -- what the server said ------------------------------------------------------------------------

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Any, Literal, TypedDict
 
-from tandemq.client.errors import BadOption
+from tandemq.client.errors import BadOption, no_option
 from tandemq.client.spans import Span, millis, moment_ms
 
 OnDuplicate = Literal["drop", "extend", "replace", "coalesce", "queue-one"]
@@ -86,14 +85,21 @@ class JobOptions(TypedDict, total=False):
     repeat: Repeat
 
 
+Writer = Callable[[Any, str], Any]
+"""Returns an option's value as the wire has it, or raises ``BadOption`` with the option's name."""
+Table = Mapping[str, tuple[str, Writer]]
+"""Options: each with its name on the wire, and how it is written."""
+
+
 def _texts(value: Any, name: str) -> list[str]:
-    found = [] if isinstance(value, (str, bytes)) else list(value)
-    if not all(isinstance(item, str) for item in found) or isinstance(value, (str, bytes)):
+    listed = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+    found: list[Any] = list(value) if listed else [None]
+    if not all(isinstance(each, str) for each in found):
         raise BadOption(f"{name} is {value!r}; give a list of texts")
     return found
 
 
-def _as_it_is(kind: type | tuple[type, ...], words: str) -> Callable[[Any, str], Any]:
+def _as_it_is(kind: type | tuple[type, ...], words: str) -> Writer:
     def checked(value: Any, name: str) -> Any:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise BadOption(f"{name} is {value!r}; give {words}")
@@ -102,48 +108,47 @@ def _as_it_is(kind: type | tuple[type, ...], words: str) -> Callable[[Any, str],
     return checked
 
 
-_text = _as_it_is(str, "a text")
-_whole = _as_it_is(int, "a whole number")
-_number = _as_it_is((int, float), "a number")
-_flag = _as_it_is(bool, "True or False")
+TEXT = _as_it_is(str, "a text")
+WHOLE = _as_it_is(int, "a whole number")
+NUMBER = _as_it_is((int, float), "a number")
+FLAG = _as_it_is(bool, "True or False")
 
-# Each option: its name on the wire, and how it is written. Those without a name stand in ``wire``.
-_OPTIONS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
-    "priority": ("priority", _whole),
+_OPTIONS: Table = {
+    "priority": ("priority", WHOLE),
     "delay": ("delay", millis),
-    "attempts": ("maxAttempts", _whole),
+    "attempts": ("maxAttempts", WHOLE),
     "backoff": ("backoff", millis),
     "ttl": ("ttl", millis),
     "timeout": ("timeout", millis),
-    "lifo": ("lifo", _flag),
-    "durable": ("durable", _flag),
-    "remove_on_complete": ("removeOnComplete", _flag),
-    "remove_on_fail": ("removeOnFail", _flag),
+    "lifo": ("lifo", FLAG),
+    "durable": ("durable", FLAG),
+    "remove_on_complete": ("removeOnComplete", FLAG),
+    "remove_on_fail": ("removeOnFail", FLAG),
     "stall_timeout": ("stallTimeout", millis),
     "tags": ("tags", _texts),
-    "group": ("groupId", _text),
-    "group_max_size": ("groupMaxSize", _whole),
-    "cost": ("cost", _number),
-    "unique_key": ("uniqueKey", _text),
-    "debounce_id": ("debounceId", _text),
+    "group": ("groupId", TEXT),
+    "group_max_size": ("groupMaxSize", WHOLE),
+    "cost": ("cost", NUMBER),
+    "unique_key": ("uniqueKey", TEXT),
+    "debounce_id": ("debounceId", TEXT),
     "debounce_ttl": ("debounceTtl", millis),
     "depends_on": ("dependsOn", _texts),
-    "parent_id": ("parentId", _text),
+    "parent_id": ("parentId", TEXT),
     "children_ids": ("childrenIds", _texts),
-    "cascade_on_failure": ("cascadeOnFailure", _flag),
-    "fail_on_removal": ("failOnRemoval", _flag),
-    "max_stalls": ("maxStalls", _whole),
-    "max_interruptions": ("maxInterruptions", _whole),
-    "keep_logs": ("keepLogs", _whole),
-    "stack_trace_limit": ("stackTraceLimit", _whole),
-    "size_limit": ("sizeLimit", _whole),
+    "cascade_on_failure": ("cascadeOnFailure", FLAG),
+    "fail_on_removal": ("failOnRemoval", FLAG),
+    "max_stalls": ("maxStalls", WHOLE),
+    "max_interruptions": ("maxInterruptions", WHOLE),
+    "keep_logs": ("keepLogs", WHOLE),
+    "stack_trace_limit": ("stackTraceLimit", WHOLE),
+    "size_limit": ("sizeLimit", WHOLE),
     "created_at": ("timestamp", moment_ms),
 }
-_REPEAT: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
+_REPEAT: Table = {
     "every": ("every", millis),
-    "pattern": ("pattern", _text),
-    "tz": ("tz", _text),
-    "limit": ("limit", _whole),
+    "pattern": ("pattern", TEXT),
+    "tz": ("tz", TEXT),
+    "limit": ("limit", WHOLE),
     "start": ("startDate", moment_ms),
     "end": ("endDate", moment_ms),
 }
@@ -153,16 +158,10 @@ _FLAGS = {
     "ignore": "ignoreDependencyOnFailure",
     "remove": "removeDependencyOnFailure",
 }
-_SPECIAL = (
-    "id",
-    "run_at",
-    "backoff_kind",
-    "unique_for",
-    "on_duplicate",
-    "keep_key",
-    "on_failure",
+_SPECIAL = (  # more than a name and a value; they stand in ``wire``
+    "id", "run_at", "backoff_kind", "unique_for", "on_duplicate", "keep_key", "on_failure",
     "repeat",
-)
+)  # fmt: skip
 NAMES = frozenset((*_OPTIONS, *_SPECIAL))
 
 
@@ -173,20 +172,21 @@ def wire(options: Mapping[str, Any]) -> dict[str, Any]:
         BadOption: there is no such option, or its value has the wrong type.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    fields = _named({k: v for k, v in given.items() if k not in _SPECIAL}, _OPTIONS, NAMES)
+    plain = {name: value for name, value in given.items() if name not in _SPECIAL}
+    fields = named(plain, _OPTIONS, NAMES)
     if "id" in given:
-        fields["jobId"] = fields["customId"] = _text(given["id"], "id")
+        fields["jobId"] = fields["customId"] = TEXT(given["id"], "id")
     if "run_at" in given:
         if "delay" in given:
             raise BadOption("delay and run_at are two words for one thing: give one of them")
         fields["delay"] = max(0, moment_ms(given["run_at"], "run_at") - round(time.time() * 1000))
     if "backoff_kind" in given:
-        kind = _one_of(given["backoff_kind"], "backoff_kind", ("exponential", "fixed"))
+        kind = one_of(given["backoff_kind"], "backoff_kind", ("exponential", "fixed"))
         fields["backoff"] = {"type": kind, "delay": fields.get("backoff", 1000)}
     if "on_failure" in given:
-        fields[_FLAGS[_one_of(given["on_failure"], "on_failure", _FLAGS)]] = True
+        fields[_FLAGS[one_of(given["on_failure"], "on_failure", _FLAGS)]] = True
     if "repeat" in given:
-        fields["repeat"] = _named(given["repeat"], _REPEAT, _REPEAT)
+        fields["repeat"] = named(given["repeat"], _REPEAT)
     if dedup := _dedup(given):
         fields["dedup"] = dedup
     return fields
@@ -200,31 +200,38 @@ def _dedup(given: Mapping[str, Any]) -> dict[str, Any]:
     if "unique_for" in given:
         found["ttl"] = millis(given["unique_for"], "unique_for")
     if "keep_key" in given:
-        found["keep"] = _flag(given["keep_key"], "keep_key")
+        found["keep"] = FLAG(given["keep_key"], "keep_key")
     if "on_duplicate" in given:
-        word = _one_of(given["on_duplicate"], "on_duplicate", OnDuplicate.__args__)  # type: ignore[attr-defined]
+        word = one_of(given["on_duplicate"], "on_duplicate", OnDuplicate.__args__)  # type: ignore[attr-defined]
         flags = {"extend": {"extend": True}, "replace": {"replace": True}, "drop": {}}
         found |= flags.get(word, {"policy": word})  # the flags are what other servers know
     return found
 
 
-def _named(
-    given: Mapping[str, Any],
-    table: Mapping[str, tuple[str, Callable[[Any, str], Any]]],
-    known: Iterable[str],
-) -> dict[str, Any]:
+def named(given: Mapping[str, Any], table: Table, known: Iterable[str] = ()) -> dict[str, Any]:
+    """Return options under their names on the wire; one that is None counts as not given.
+
+    Raises:
+        BadOption: there is no such option (``known`` are all, if not those of the table), or its
+            value has the wrong type.
+    """
     fields = {}
     for name, value in given.items():
+        if value is None:
+            continue
         if name not in table:
-            close = get_close_matches(name, known, 1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(known))}"
-            raise BadOption(f"there is no option {name}; {hint}")
+            raise no_option(name, known or table)
         wire_name, written = table[name]
         fields[wire_name] = written(value, name)
     return fields
 
 
-def _one_of(value: Any, name: str, allowed: Iterable[str]) -> str:
+def one_of(value: Any, name: str, allowed: Iterable[str]) -> str:
+    """Return a value that is one of several words.
+
+    Raises:
+        BadOption: it is another one.
+    """
     if value not in allowed:
         raise BadOption(f"{name} is {value!r}; give one of {', '.join(allowed)}")
     return str(value)

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from tandemq.client.errors import BadOption, NotFound
-from tandemq.client.job_options import JobOptions, wire
+from tandemq.client.job_options import FLAG, TEXT, WHOLE, JobOptions, Table, named, one_of, wire
 from tandemq.client.spans import Span, millis
 
 if TYPE_CHECKING:
     from tandemq.client.pool import Pool
-
-TAKEN = frozenset(
-    (
-        "maxAttempts",
-        "backoff",
-        "timeout",
-        "delay",
-        "stallTimeout",
-        "removeOnComplete",
-        "removeOnFail",
-    )
-)
 
 
 class ScheduleOptions(TypedDict, total=False):
@@ -45,17 +34,34 @@ class ScheduleOptions(TypedDict, total=False):
     """Of each of its jobs: attempts, backoff, timeout, delay, stall_timeout, remove_on_*."""
 
 
-_NAMES = {
-    "tz": "timezone",
-    "priority": "priority",
-    "limit": "maxLimit",
-    "immediately": "immediately",
-    "prevent_overlap": "preventOverlap",
-    "skip_missed_on_restart": "skipMissedOnRestart",
-    "skip_if_no_worker": "skipIfNoWorker",
-    "unique_key": "uniqueKey",
-    "missed": "missed",
+def _missed(value: Any, name: str) -> str:
+    return one_of(value, name, ("skip", "once", "all"))
+
+
+def _of_jobs(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    fields = wire(value)
+    if extra := fields.keys() - _TAKEN:
+        raise BadOption(f"jobs of a schedule take no {', '.join(sorted(extra))}")
+    return fields
+
+
+_OPTIONS: Table = {
+    "tz": ("timezone", TEXT),
+    "priority": ("priority", WHOLE),
+    "limit": ("maxLimit", WHOLE),
+    "immediately": ("immediately", FLAG),
+    "prevent_overlap": ("preventOverlap", FLAG),
+    "skip_missed_on_restart": ("skipMissedOnRestart", FLAG),
+    "skip_if_no_worker": ("skipIfNoWorker", FLAG),
+    "unique_key": ("uniqueKey", TEXT),
+    "missed": ("missed", _missed),
+    "max_lateness": ("maxLateness", millis),
+    "job": ("jobOptions", _of_jobs),
 }
+_TAKEN = {
+    "maxAttempts", "backoff", "timeout", "delay", "stallTimeout", "removeOnComplete",
+    "removeOnFail",
+}  # fmt: skip
 
 
 class Schedules:
@@ -98,7 +104,7 @@ class Schedules:
         **when: Any,
     ) -> dict[str, Any]:
         fields = {"name": name, "queue": self.queue, "data": data, "jobName": job_name, **when}
-        answer = await self.pool.call("Cron", **fields, **_wire(options))
+        answer = await self.pool.call("Cron", **fields, **named(options, _OPTIONS))
         return dict(answer["cron"])
 
     async def get(self, name: str, *, preview: int | None = None) -> dict[str, Any] | None:
@@ -126,20 +132,3 @@ class Schedules:
         except NotFound:
             return False
         return True
-
-
-def _wire(options: ScheduleOptions) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for name, value in options.items():
-        if name in _NAMES:
-            fields[_NAMES[name]] = value
-        elif name == "max_lateness":
-            fields["maxLateness"] = millis(options["max_lateness"], name)
-        elif name == "job":
-            fields["jobOptions"] = wire(options["job"])
-            if extra := fields["jobOptions"].keys() - TAKEN:
-                raise BadOption(f"jobs of a schedule take no {', '.join(sorted(extra))}")
-        else:
-            known = ", ".join((*_NAMES, "max_lateness", "job"))
-            raise BadOption(f"there is no option {name}; there are {known}")
-    return fields

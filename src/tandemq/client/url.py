@@ -11,11 +11,10 @@ import os
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from typing import Any, Protocol, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from tandemq.client.errors import BadOption, WrongUrl
+from tandemq.client.errors import BadOption, WrongUrl, no_option
 from tandemq.client.spans import Span, seconds, seconds_of_text
 
 L = TypeVar("L", bound=asyncio.Protocol)
@@ -149,7 +148,7 @@ class Target:
         own = {name: given.pop(name) for name in _OWN if name in given}
         for name in given:
             if name not in _OPTIONS:
-                raise BadOption(f"there is no option {name}{_meant(name, (*_OWN, *_OPTIONS))}")
+                raise no_option(name, (*_OWN, *_OPTIONS))
         return replace(self, **own, options=replace(self.options, **given))
 
 
@@ -228,8 +227,3 @@ def _hidden(url: str) -> str:
     """Return a URL without its secret."""
     head, at, tail = url.rpartition("@")
     return f"...@{tail}" if at and head else url
-
-
-def _meant(name: str, known: tuple[str, ...]) -> str:
-    close = get_close_matches(name, known, 1)
-    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(sorted(known))}"
