@@ -28,9 +28,24 @@ async def sleep(seconds: float) -> str:
     await asyncio.sleep(seconds)
     return "VERSION"
 
+@queue.task
+async def deaf() -> None:
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+
 @queue.task(pool="process")
 def apart() -> int:
     return 7
+
+late = Queue("late")
+
+@late.lifespan
+async def never():
+    await asyncio.sleep(60)
+    yield
 """
 
 Start = Callable[..., subprocess.Popen[str]]
@@ -118,6 +133,36 @@ def test_who_insists_gets_everything_back_at_once(
         time.sleep(0.2)  # one after the other, not merged by the system
     assert worker.wait(20) == code
     assert (job.state(), job.refresh().attempts) == ("waiting", 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("signals", "code"),
+    [([signal.SIGTERM], 6), ([signal.SIGTERM, signal.SIGINT], 128 + signal.SIGINT)],
+)
+def test_a_handler_that_never_ends_keeps_no_process(
+    start: Start, client: Client, signals: list[signal.Signals], code: int
+) -> None:
+    worker = start("--drain-timeout", "100ms")
+    client.queue("cli").add("deaf")
+    active(client)
+    for number in signals:
+        worker.send_signal(number)
+        time.sleep(0.05)
+    _, said = worker.communicate(timeout=20)
+    assert worker.returncode == code
+    assert "has not ended" in said
+    assert client.queue("cli").counts()["waiting"] == 1
+
+
+def test_a_worker_whose_lifespan_does_not_begin_can_be_ended(program: Path) -> None:
+    command = [sys.executable, "-m", "tandemq", "worker", "workapp:late"]
+    worker = subprocess.Popen(command, cwd=program, stderr=subprocess.PIPE, text=True)
+    assert worker.stderr is not None
+    assert "working on late" in worker.stderr.readline()
+    worker.terminate()
+    worker.communicate(timeout=20)
+    assert worker.returncode == 0
 
 
 def test_a_hang_up_starts_it_anew(start: Start, client: Client, program: Path) -> None:

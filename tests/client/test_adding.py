@@ -18,6 +18,7 @@ from tandemq.client.errors import (
     Refused,
     Timeout,
     Unencodable,
+    WrongServer,
 )
 from tandemq.client.job import Job
 
@@ -142,6 +143,16 @@ async def test_a_batch_without_an_answer_ends_in_time(peer: Peer) -> None:
     peer.answer = silent("PUSHB")
     async with AsyncClient(peer.url, command_timeout=0.1) as client:
         assert [type(each) for each in await add(client, 1, 2)] == [Timeout] * 2
+
+
+@pytest.mark.parametrize("said", [{}, {"id": 5, "ids": ["a"]}, {"ids": ["a", None]}])
+async def test_an_answer_without_ids_is_no_answer(
+    peer: Peer, client: AsyncClient, said: Fields
+) -> None:
+    peer.answer = lambda fields: {"ok": True, **said}
+    async with asyncio.timeout(5):
+        for values in ((1,), (1, 2)):
+            assert {type(each) for each in await add(client, *values)} == {WrongServer}
 
 
 async def test_a_job_that_cannot_be_written_fails_alone(peer: Peer, client: AsyncClient) -> None:

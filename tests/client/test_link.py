@@ -90,6 +90,14 @@ async def test_a_wrong_token_says_so_and_is_not_tried_again(peer: Peer) -> None:
     await pool.close()
 
 
+async def test_a_server_that_only_repeats_is_named() -> None:
+    async with Peer(lambda fields: fields) as peer:
+        pool = quick(peer)
+        with pytest.raises(WrongServer, match="no answer"):
+            await pool.call("Ping")
+        await pool.close()
+
+
 @pytest.mark.parametrize(
     ("greeting", "words"),
     [

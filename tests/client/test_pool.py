@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.support.peer import Peer, silent, until
 
+from tandemq import AsyncClient
 from tandemq.client.errors import (
     BadOption,
     Closed,
@@ -50,6 +51,15 @@ async def test_nothing_is_opened_before_the_first_call(peer: Peer) -> None:
     await asyncio.sleep(0.02)
     assert not peer.links
     await pool.close()
+
+
+async def test_no_patience_at_all_is_none(peer: Peer) -> None:
+    peer.answer = silent()
+    async with AsyncClient(peer.url) as client:
+        await client.connect()
+        async with asyncio.timeout(5):
+            with pytest.raises(Timeout):
+                await client.call("Ping", patience=0)
 
 
 async def test_one_call_at_a_time_needs_one_link(peer: Peer) -> None:

@@ -129,6 +129,26 @@ except KeyboardInterrupt:
     assert running.returncode == 0
 
 
+def test_a_call_while_the_interpreter_ends_is_refused() -> None:
+    program = """
+import asyncio
+from tandemq.client.errors import Closed
+from tandemq.client.portal import Portal
+
+class Late:
+    portal = Portal()
+    def __del__(self, closed=Closed, sleep=asyncio.sleep, portal=portal):
+        try:
+            portal.call(sleep(0))
+        except closed:
+            print("refused", flush=True)
+
+late = Late()
+"""
+    ran = subprocess.run([sys.executable, "-c", program], stdout=-1, text=True, timeout=30)
+    assert (ran.returncode, ran.stdout) == (0, "refused\n")
+
+
 def test_its_thread_does_not_keep_a_program_alive() -> None:
     assert all(thread.daemon for thread in threading.enumerate() if "tandemq" in thread.name)
     program = "from tandemq.client.portal import Portal; Portal(); print('end')"

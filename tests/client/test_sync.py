@@ -132,7 +132,7 @@ def test_a_closed_client_says_so(server: Server) -> None:
     tq.ping()
     tq.close()
     tq.close()
-    for use in (tq.ping, q.count, q.events().__enter__):
+    for use in (tq.ping, q.count, q.events):
         with pytest.raises(Closed, match="make a new one"):
             use()
 

@@ -59,6 +59,7 @@ def test_a_url_says_it_all(url: str, expected: Target) -> None:
         ("http://h:6790", "no scheme of ours"),
         ("tandemq://h:port", "port"),
         ("tandemq://h:99999", "ort"),
+        ("tandemq://h:0", "port 0"),
         ("tandemq://h/space", "nothing belongs behind host and port"),
         ("tandemq://h?pool=many", "whole number"),
         ("tandemq://h?pool=0", "1 or more"),
@@ -104,11 +105,22 @@ def test_options_beside_the_url_win() -> None:
         ("ping_interval", "soon"),
         ("max_ping_failures", 1.5),
         ("pool_sise", 3),
+        ("command_timeout", 0),
+        ("connect_timeout", 0),
+        ("tls", 1),
+        ("verify", "no"),
+        ("ca", 5),
+        ("token", b"secret"),
     ],
 )
 def test_an_option_of_the_wrong_type_is_refused(name: str, value: Any) -> None:
     with pytest.raises(BadOption, match=name):
         target("h", **{name: value})
+
+
+def test_what_is_no_url_is_refused() -> None:
+    with pytest.raises(WrongUrl, match="is no URL"):
+        target(6789)  # type: ignore[arg-type]
 
 
 def test_the_numbers_of_the_founding_document() -> None:

@@ -425,6 +425,8 @@ async def test_a_worker_works_once(client: AsyncClient, target: Target) -> None:
         ({"pool": "thread"}, "asynchronous handler"),
         ({"pool": "cloud"}, "pool is 'cloud'"),
         ({"colour": 1}, "no option colour"),
+        ({"lease": 0}, "50 ms or more"),
+        ({"name": 5}, "name is 5"),
     ],
 )
 def test_what_a_worker_cannot_be_is_refused(options: dict[str, Any], words: str) -> None:

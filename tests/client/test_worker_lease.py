@@ -25,7 +25,7 @@ async def test_a_handler_that_blocks_the_loop_keeps_its_lease(
     url = f"tandemq://127.0.0.1:{server.port}"
     async with AsyncClient(url) as client:
         job = await client.queue(queue).add("rude")
-        async with Worker(queue, rude, url=url, lease=1.0, blocked_after=0.2) as worker:
+        async with Worker(queue, rude, url=url, lease=1.0) as worker:
             assert await job.result(20) == "done"
             async with asyncio.timeout(5):
                 while not worker.figures.completed:

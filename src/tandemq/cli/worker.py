@@ -15,7 +15,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tandemq.worker")
 
+LAST = 3.0  # s beyond the drain time, after which the process ends, whatever still holds it
 AGAIN = -1  # the code of a run that is to be followed by another one
 
 
@@ -67,11 +68,14 @@ def worker(
         options[span] /= 1000
     chosen = url or click.get_current_context().find_root().params.get("url")
     with failures(), asyncio.Runner(loop_factory=_faster_loop()) as runner:
-        code = runner.run(_run(_workers(apps, chosen, options)))
+        code = runner.run(_run(_workers(apps, chosen, options), options["drain_timeout"]))
     if code == AGAIN:
-        words = sys.argv[1:]
-        os.execv(sys.executable, [sys.executable, "-m", "tandemq", *words])
+        _start_anew()
     sys.exit(code)
+
+
+def _start_anew() -> NoReturn:
+    os.execv(sys.executable, [sys.executable, "-m", "tandemq", *sys.argv[1:]])
 
 
 def _faster_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -108,15 +112,15 @@ def _workers(apps: tuple[str, ...], url: str | None, options: dict[str, Any]) ->
     return made
 
 
-async def _run(workers: list[Worker]) -> int:
-    """Run workers until a signal ends them; return the exit code.
+async def _run(workers: list[Worker], patience: float) -> int:
+    """Run workers until a signal ends them, within ``patience`` s; return the exit code.
 
     Raises:
         NotAuthorized, Refused, PoolGaveUp: one of them cannot work.
     """
     from tandemq.client.processes import PoolGaveUp
 
-    signals = _Signals(workers)
+    signals = _Signals(workers, patience)
     signals.watch()
     running = [asyncio.create_task(worker.run(), name=repr(worker)) for worker in workers]
     for worker in workers:
@@ -136,8 +140,8 @@ async def _run(workers: list[Worker]) -> int:
 class _Signals:
     """What signals have asked for."""
 
-    def __init__(self, workers: list[Worker]) -> None:
-        self._workers = workers
+    def __init__(self, workers: list[Worker], patience: float) -> None:
+        self._workers, self._patience = workers, patience
         self._stopped = self._again = False
         self._forced: int | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -165,10 +169,20 @@ class _Signals:
         self._again = number == signal.SIGHUP and not self._stopped
         self._stopped = True
         log.info("giving jobs back" if force else "draining: a second signal gives jobs back")
+        longest = LAST if force else self._patience + LAST
+        asyncio.get_running_loop().call_later(longest, self._give_up)
         for worker in self._workers:
             closing = asyncio.ensure_future(worker.close(force=force))
             self._closing.add(closing)
             closing.add_done_callback(self._closed)
+
+    def _give_up(self) -> None:
+        """End without what ends neither by itself nor when it is cancelled."""
+        log.error("the process ends, though something that was cancelled has not ended:")
+        _write_down_tasks()
+        if (code := self.code(drained=False)) == AGAIN:
+            _start_anew()
+        os._exit(code)
 
     def _closed(self, closing: asyncio.Task[None]) -> None:
         self._closing.discard(closing)

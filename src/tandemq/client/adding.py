@@ -18,6 +18,7 @@ from tandemq.client.errors import (
     TandemqError,
     Unavailable,
     Unencodable,
+    WrongServer,
     refusal,
 )
 from tandemq.wires.bunqueue import caller
@@ -106,7 +107,10 @@ class Adding:
             self._refused(queue, batch, error)
             return
         fields = done.result()
-        ids = [fields["id"]] if len(batch) == 1 else fields["ids"]
+        ids = [fields.get("id")] if len(batch) == 1 else fields.get("ids")
+        if not isinstance(ids, list) or list(map(type, ids)) != [str] * len(batch):
+            self._fail(batch, WrongServer(f"{self._pool.target} added jobs without naming them"))
+            return
         for added, id in zip(batch, ids, strict=True):
             if not added.id.done():
                 added.id.set_result(id)

@@ -58,7 +58,8 @@ def explained(error: BaseException, target: Target, seconds: float) -> BaseExcep
         case socket.gaierror():
             return ConnectFailed(f"cannot connect to {target}: {error.strerror or error}")
         case OSError():
-            why = error.strerror or str(error)
+            hint = "it hung up; is tls=1 right for this port" if target.tls else "it hung up"
+            why = error.strerror or str(error) or hint
             return ConnectFailed(f"cannot connect to {target}: {why}; is the server running?")
         case UnicodeError():
             return BadOption(f"{target.host} cannot be the name of a host: {error}")

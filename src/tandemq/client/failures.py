@@ -13,6 +13,7 @@ from tandemq.wires.bunqueue.caller import Unwritable
 FINAL = Fail, Misfit, Unencodable, Unwritable  # another try would end the same way
 STACK_LINES = 100
 LINE_LENGTH = 1_000  # characters
+TEXT_LENGTH = 10_000  # of what an error says
 
 
 def failure_of(error: BaseException) -> dict[str, Any] | None:
@@ -21,11 +22,11 @@ def failure_of(error: BaseException) -> dict[str, Any] | None:
         case Skip():
             return None
         case RateLimited():
-            return {"error": str(error), "retryAfter": error.wait_ms}
+            return {"error": _text(error), "retryAfter": error.wait_ms}
         case Retry():
-            return {"error": str(error), "delay": error.after_ms}
+            return {"error": _text(error), "delay": error.after_ms}
         case Fail() | Cancelled():
-            text = str(error) or type(error).__name__
+            text = _text(error) or type(error).__name__
             return {"error": text, "unrecoverable": isinstance(error, Fail)}
     said: dict[str, Any] = {"error": _named(error), "stack": _stack(error)}
     return {**said, "unrecoverable": True} if isinstance(error, FINAL) else said
@@ -33,11 +34,22 @@ def failure_of(error: BaseException) -> dict[str, Any] | None:
 
 def _named(error: BaseException) -> str:
     """Return an error as one line: its type, and what it says."""
+    text = _text(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _text(error: BaseException) -> str:
+    """Return what an error says, as text that can travel."""
     try:
         text = str(error)
     except Exception as worse:
         text = f"(its text raised {type(worse).__name__})"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return _written(text, TEXT_LENGTH)
+
+
+def _written(text: str, longest: int) -> str:
+    """Return text without what UTF-8 cannot say, and not longer than it may be."""
+    return text[:longest].encode(errors="backslashreplace").decode()
 
 
 def _stack(error: BaseException) -> list[str]:
@@ -46,7 +58,7 @@ def _stack(error: BaseException) -> list[str]:
     ours = [n for n, frame in enumerate(frames) if frame.filename.startswith(_HERE)]
     own = ours[-1] + 1 if ours and ours[-1] + 1 < len(frames) else 0
     lines = [
-        f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}"[:LINE_LENGTH]
+        _written(f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}", LINE_LENGTH)
         for frame in frames[own:]
     ]
     return lines[-STACK_LINES:]

@@ -147,9 +147,9 @@ class Hands:
         result = NOTHING
         try:
             result = await self.performer.perform(routine, work)
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
         except BaseException as raised:
+            if isinstance(raised, KeyboardInterrupt) or not self._loop.is_running():
+                raise  # the program ends
             error = raised
         finally:
             self._ended(work)

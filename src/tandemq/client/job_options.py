@@ -108,6 +108,7 @@ def _as_it_is(kind: type | tuple[type, ...], words: str) -> Writer:
     return checked
 
 
+_map = _as_it_is(Mapping, "a map of every or pattern, and what goes with it")
 TEXT = _as_it_is(str, "a text")
 WHOLE = _as_it_is(int, "a whole number")
 NUMBER = _as_it_is((int, float), "a number")
@@ -186,7 +187,7 @@ def wire(options: Mapping[str, Any]) -> dict[str, Any]:
     if "on_failure" in given:
         fields[_FLAGS[one_of(given["on_failure"], "on_failure", _FLAGS)]] = True
     if "repeat" in given:
-        fields["repeat"] = named(given["repeat"], _REPEAT)
+        fields["repeat"] = named(_map(given["repeat"], "repeat"), _REPEAT)
     if dedup := _dedup(given):
         fields["dedup"] = dedup
     return fields
@@ -232,6 +233,6 @@ def one_of(value: Any, name: str, allowed: Iterable[str]) -> str:
     Raises:
         BadOption: it is another one.
     """
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise BadOption(f"{name} is {value!r}; give one of {', '.join(allowed)}")
-    return str(value)
+    return value

@@ -205,7 +205,7 @@ class Link(asyncio.Protocol):
             answers = self._caller.receive(data)
         except Garbled as error:
             kind = ConnectionLost if self._greeted else WrongServer
-            self.end(kind(f"{self._target} is {error}" if not self._greeted else str(error)))
+            self.end(kind(f"{self._target} {error}"))
             return
         now, calls, figures = self._loop.time(), self._calls, self.figures
         for id, fields in answers:
@@ -221,6 +221,8 @@ class Link(asyncio.Protocol):
                 continue
             if fields.get("ok") is True:
                 answer.set_result(fields)
+            elif "ok" not in fields:
+                answer.set_exception(WrongServer(f"{self._target} sent what is no answer"))
             else:
                 answer.set_exception(refusal(call.command, str(fields.get("error"))))
         figures.answers += len(answers)

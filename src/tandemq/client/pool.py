@@ -126,7 +126,8 @@ class Pool:
         else:
             limit = self._usual
             if command in PATIENT:
-                limit += (fields.get("timeout") or PATIENT[command]) / 1000
+                wait = fields.get("timeout") or PATIENT[command]
+                limit += wait / 1000 if isinstance(wait, (int, float)) else 0
         return self.dispatch(command, id, frame, limit)
 
     def new_id(self) -> str:
@@ -141,7 +142,8 @@ class Pool:
         if len(frame) > caller.MAX_FRAME:
             raise Unencodable(f"{command} of {len(frame)} bytes: no frame may be above 64 MiB")
         answer: asyncio.Future[dict[str, Any]] = loop.create_future()
-        call = Call(command, id, frame, answer, patience or self._usual, loop.time())
+        limit = self._usual if patience is None else patience
+        call = Call(command, id, frame, answer, limit, loop.time())
         link = None if self._waiting else self._pick()
         if link is not None:
             link.send(call)

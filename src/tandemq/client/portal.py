@@ -7,6 +7,7 @@ together: their jobs then travel in one batch.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections import deque
 from collections.abc import Coroutine
@@ -61,8 +62,11 @@ class Portal:
 
         Raises:
             Misused: this thread runs an event loop, which must not be blocked.
-            Closed: the portal was closed.
+            Closed: the portal was closed, or its thread ended with the interpreter.
         """
+        if sys.is_finalizing():
+            work.close()
+            raise Closed("the interpreter ends: do this earlier, in an atexit function say")
         if in_a_loop():
             work.close()
             raise Misused("a sync client would block this event loop: use AsyncClient here")

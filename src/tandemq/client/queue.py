@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from tandemq.client.calls import looked_at
 from tandemq.client.dead_letters import DeadLetters
-from tandemq.client.errors import BadOption, NotFound
+from tandemq.client.errors import BadOption, Closed, NotFound
 from tandemq.client.events import Events
 from tandemq.client.groups import Group
 from tandemq.client.job import Job, read_jobs
@@ -227,7 +227,13 @@ class Queue:
         return int((await self._call("GetGroupsJobsCount"))["data"]["count"])
 
     def events(self) -> Events:
-        """Return what happens in this queue, from now on."""
+        """Return what happens in this queue, from now on.
+
+        Raises:
+            Closed
+        """
+        if self.pool.closed:
+            raise Closed("this client was closed: make a new one")
         return Events(self.pool.target, self.name)
 
 

@@ -21,6 +21,7 @@ from tandemq.client.errors import (
     Refused,
     Timeout,
     Unavailable,
+    Unencodable,
 )
 from tandemq.client.pool import Pool
 from tandemq.client.reconnect import Backoff
@@ -139,7 +140,7 @@ class Settler:
         }
         try:
             await self._say("ACKB", fields)
-        except Refused:
+        except (Refused, Unencodable):
             return False
         for work, _ in batch:
             self._settled(work)
@@ -151,8 +152,8 @@ class Settler:
             await self._say("ACK", fields, again=again)
         except LOST as lost:
             log.warning("%r was done, but its lease is lost: %s", work, lost.text)
-        except Refused as refused:
-            said = {"error": f"its result was refused: {refused.text}", "unrecoverable": True}
+        except (Refused, Unencodable) as refused:
+            said = {"error": f"its result was refused: {refused}", "unrecoverable": True}
             await self._fail(work, said)
             return
         self._settled(work)

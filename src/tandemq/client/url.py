@@ -71,6 +71,9 @@ class Options:
             elif value is not None or "None" not in str(each.type):
                 self._check_count(each.name, value)
 
+            if each.name.endswith("_timeout") and not getattr(self, each.name):
+                raise BadOption(f"{each.name} is {value!r}; give more than nothing")
+
     @staticmethod
     def _check_count(name: str, value: Any) -> None:
         least = 1 if name in ("pool_size", "max_in_flight") else 0
@@ -114,6 +117,15 @@ class Target:
     verify: bool = True
     dial: Dial | None = field(default=None, repr=False)
     options: Options = Options()
+
+    def __post_init__(self) -> None:
+        texts = ("host", "user", "token", "ca")
+        kinds: dict[str, Any] = {**dict.fromkeys(texts, (str, type(None))), "verify": bool}
+        for name, kind in {**kinds, "tls": (bool, ssl.SSLContext)}.items():
+            if not isinstance(value := getattr(self, name), kind):
+                secret = "something" if name == "token" else repr(value)
+                words = "a text" if name in texts else "True or False"
+                raise BadOption(f"{name} is {secret} of type {type(value).__name__}; give {words}")
 
     def __str__(self) -> str:
         if self.dial is not None:
@@ -167,6 +179,9 @@ def target(url: str | Target | None = None, **options: Any) -> Target:
     """
     if isinstance(url, Target):
         return url.but(**options)
+    given: object = url
+    if given is not None and not isinstance(given, str):
+        raise WrongUrl(f"{given!r} is no URL; {_SHAPE}")
     found = _parsed(url or os.environ.get("TANDEMQ_URL") or DEFAULT_URL).but(**options)
     token = os.environ.get("TANDEMQ_TOKEN")
     return replace(found, token=token) if found.token is None and token else found
@@ -195,6 +210,8 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
     if parts.scheme not in ("tandemq", "tandemqs", "bunqueue"):
         other = "; it is one for Broker" if parts.scheme == "vibemq" else ""
         raise WrongUrl(f"{parts.scheme}:// is no scheme of ours{other}; {_SHAPE}")
+    if port == 0:
+        raise WrongUrl(f"{_hidden(url)}: nobody can be reached at port 0; {_SHAPE}")
     if parts.path not in ("", "/") or parts.fragment:
         raise WrongUrl(f"{_hidden(url)}: nothing belongs behind host and port but ?; {_SHAPE}")
     return parts, port

@@ -29,7 +29,7 @@ class Watchdog:
         self._threshold, self._renew, self._every = threshold, renew, every
         self._loop = asyncio.get_running_loop()
         self._thread_id = threading.get_ident()
-        self._tick = min(TICK, threshold / 4)
+        self._tick = min(TICK, threshold / 4, every / 4)
         self._beat = time.monotonic()
         self._end = threading.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -54,9 +54,7 @@ class Watchdog:
         warned, renewed = 0.0, self._beat
         while not self._end.wait(self._tick):
             beat, now = self._beat, time.monotonic()
-            if now - beat < self._threshold:
-                continue
-            if warned < beat:
+            if warned < beat and now - beat >= self._threshold:
                 warned = beat
                 self._warn(now - beat)
             if now - max(beat, renewed) >= self._every:

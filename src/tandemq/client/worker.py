@@ -26,6 +26,7 @@ from tandemq.client.work import Why
 log = logging.getLogger("tandemq.worker")
 
 PULL_WAIT = 20_000  # ms that a pull waits in the server before it is made again
+SHORTEST_LEASE = 50  # ms; of less, nothing would be left after the way to the server
 TICK = 1.0  # s between looks at what waits in the worker
 
 
@@ -77,10 +78,16 @@ class Worker:
             self._repertoire = handler
         else:
             self._repertoire = Repertoire(anything=Routine(handler, pool))
+        for word, text in (("queue", queue), ("name", name or "a worker")):
+            given: object = text
+            if not isinstance(given, str) or not given:
+                raise BadOption(f"{word} is {given!r}; give a text that is not empty")
         self.queue, self.concurrency = queue, concurrency
         self.name = name or f"{socket.gethostname()}-{os.getpid()}"
         self.id = f"worker-{uuid.uuid4().hex[:12]}"
         self._lease = millis(lease, "lease")
+        if self._lease < SHORTEST_LEASE:
+            raise BadOption(f"lease is {lease!r}; give {SHORTEST_LEASE} ms or more")
         self._heartbeat = seconds(heartbeat, "heartbeat") if heartbeat else self._lease / 6000
         self._drain_timeout = seconds(drain_timeout, "drain_timeout")
         self._park = millis(park, "park")
@@ -127,6 +134,8 @@ class Worker:
         self._ending.set()
         if force:
             self._at_once.set()
+        if not self._begun.is_set():
+            self._main.cancel()
         await asyncio.wait({self._main})
         if not self._main.cancelled() and (error := self._main.exception()) is not None:
             raise error
@@ -157,24 +166,25 @@ class Worker:
             raise Misused("this worker runs already, or has run: make another one")
         if self._pool.closed:
             raise Closed("this worker was closed: make another one")
-        self._ending, self._at_once, begun = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._ending, self._at_once = asyncio.Event(), asyncio.Event()
+        self._begun = asyncio.Event()
         self._started_at = round(time.time() * 1000)
         self._pool.restore.append(self._register)
         pull = {"queue": self.queue, "owner": self.id, "lockTtl": self._lease, "timeout": PULL_WAIT}
         hands = Hands(self._pool, self._repertoire, pull, self.concurrency, self._park)
         self._hands = hands
-        self._main = asyncio.create_task(self._work(hands, begun), name=f"worker of {self.queue}")
-        await _first(self._main, begun.wait())
+        self._main = asyncio.create_task(self._work(hands), name=f"worker of {self.queue}")
+        await _first(self._main, self._begun.wait())
         if self._main.done():
             await self._main
 
-    async def _work(self, hands: Hands, begun: asyncio.Event) -> None:
+    async def _work(self, hands: Hands) -> None:
         watchdog = Watchdog(self._blocked_after, self._renew_apart, self._lease / 3000)
         try:
             await hands.performer.open()
             watchdog.start()
             hands.open()
-            begun.set()
+            self._begun.set()
             upkeep = asyncio.create_task(self._upkeep(hands), name="tandemq upkeep")
             broken = hands.fetcher.broken
             try:
@@ -187,6 +197,9 @@ class Worker:
                 raise broken.result()
             if not upkeep.cancelled():
                 upkeep.result()  # it ends only by raising
+        except asyncio.CancelledError:
+            if self._begun.is_set() or not self._ending.is_set():
+                raise  # otherwise it was closed while a lifespan began
         finally:
             watchdog.close()
             await hands.close()

@@ -165,12 +165,23 @@ def deep(levels: int) -> Any:
         ({"d": deep(5000)}, "nested too deeply"),
         ({"order": Order(1, object())}, "data.order.to is of type object"),  # type: ignore[arg-type]
         (Colour, "data is of type EnumType"),
+        ({"at": [datetime(2026, 1, 1)]}, "data.at[0] is a moment without a zone"),
+        (datetime(2026, 1, 1, 0, 0, 0, 1), "data is a moment without a zone"),
+        (Order(1, datetime(2026, 1, 1)), "data.to is a moment without a zone"),  # type: ignore[arg-type]
+        ({"name": "\ud800"}, "data.name is text that UTF-8 cannot write"),
+        ({"\ud800": 1}, "data is a map with a key that UTF-8 cannot write"),
     ],
 )
 def test_what_cannot_be_written_is_named(value: object, words: str) -> None:
     with pytest.raises(Unwritable) as caught:
         caller.request("PUSH", {"queue": "q", "data": value}, "1")
     assert words in str(caught.value)
+    assert len(str(caught.value)) < 200  # however deep the place is
+
+
+@pytest.mark.parametrize("text", ["2026-01-01T00:00:00", "2026-01-01T00:00:00.000001"])
+def test_text_that_looks_like_a_moment_is_text(text: str) -> None:
+    assert unpacked(caller.encode({"at": text})) == {"at": text}
 
 
 @pytest.mark.parametrize(

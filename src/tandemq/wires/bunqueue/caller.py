@@ -6,7 +6,9 @@ Values are written so that every peer can read them: whole numbers beyond 32 bit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -17,8 +19,10 @@ from tandemq.wires.bunqueue import codec
 from tandemq.wires.framing import FrameDecoder
 
 MAX_FRAME = 64 << 20  # bytes
+MOST_STEPS = 12  # of the place of a value
 EXACT = 1 << 53  # whole numbers up to here are the same as floats
 
+_UNZONED = re.compile(rb"[\xb3\xba]\d{4}-\d\d-\d\dT")
 _KEPT = (bytes, bytearray, memoryview)
 
 
@@ -47,6 +51,9 @@ def encode(value: Any) -> bytes:
         written = _encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise Unwritable(_blame(value, error)) from None
+    # A moment without a zone is text of 19 or 26 characters; looking for those costs nothing.
+    if (0xB3 in written or 0xBA in written) and _UNZONED.search(written):
+        _check_zones(value)
     # What few peers read begins so: 64-bit integers, and extensions, as moments are written.
     if 0xCF in written or 0xD3 in written or 0xD7 in written or 0xD6 in written or 0xC7 in written:
         return _encode(_readable(_builtins(value), ()))
@@ -108,7 +115,7 @@ class Caller:
         try:
             found = [_read(_decode(frame)) for frame in frames]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Garbled(f"a frame that is no MessagePack: {error}") from None
+            raise Garbled(f"sent a frame that is no MessagePack: {error}") from None
         if self._frames.refused is not None:
             raise Garbled(_kind_of(data))
         return found
@@ -121,7 +128,7 @@ def is_event(fields: Mapping[str, Any]) -> bool:
 
 def _read(value: Any) -> Answer:
     if not isinstance(value, dict):
-        raise Garbled(f"a frame that is no map, but {type(value).__name__}")
+        raise Garbled(f"sent a frame that is no map, but {type(value).__name__}")
     if value.get("type") == "event":
         _check_event(value.get("event"))
     id = value.pop("reqId", None)
@@ -135,7 +142,7 @@ def _check_event(event: Any) -> None:
     )
     at = event.get("timestamp") if named else None
     if isinstance(at, bool) or not isinstance(at, (int, float)) or not isfinite(at):
-        raise Garbled("an event without its type, queue, job or moment")
+        raise Garbled("sent an event without its type, queue, job or moment")
 
 
 def _kind_of(data: bytes) -> str:
@@ -148,8 +155,8 @@ def _kind_of(data: bytes) -> str:
         (b"+PONG", "a Redis server"),
     ):
         if data.startswith(beginning):
-            return kind
-    return f"no server of this wire: it sent {data[:12]!r}"
+            return f"is {kind}"
+    return f"is no server of this wire: it sent {data[:12]!r}"
 
 
 # -- values --------------------------------------------------------------------------------------
@@ -177,6 +184,23 @@ def _builtins(value: Any) -> Any:
     return msgspec.to_builtins(value, builtin_types=(*_KEPT, Raw), enc_hook=_hook)
 
 
+def _check_zones(value: Any) -> None:
+    """Refuse moments that say no zone: every reader would take his own.
+
+    Raises:
+        Unwritable
+    """
+    left: list[tuple[tuple[Any, ...], Any]] = [((), value)]
+    while left:
+        path, part = left.pop()
+        if isinstance(part, datetime) and part.utcoffset() is None:
+            raise Unwritable(
+                f"{_place(path)} is a moment without a zone, so it could be any of 24: "
+                "write datetime.now(UTC) or moment.astimezone()"
+            )
+        left += [((*path, step), item) for step, item in _children(part)]
+
+
 def _readable(value: Any, path: tuple[Any, ...]) -> Any:
     """Write wide whole numbers as floats."""
     if type(value) is int:
@@ -195,12 +219,12 @@ def _readable(value: Any, path: tuple[Any, ...]) -> Any:
     return value
 
 
-def _place(path: Iterable[Any]) -> str:
-    """Spell where a value stands: ``data.items[3].price``."""
+def _place(path: Sequence[Any]) -> str:
+    """Spell where a value stands: ``data.items[3].price``, or where the way there begins."""
     text = ""
-    for step in path:
+    for step in path[:MOST_STEPS]:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
-    return text or "the value"
+    return (text or "the value") + (" ..." if len(path) > MOST_STEPS else "")
 
 
 def _blame(value: Any, error: BaseException) -> str:
@@ -211,6 +235,9 @@ def _blame(value: Any, error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return f"{_place(path)} is nested too deeply; send less depth"
     part = _at(value, path)
+    if isinstance(error, UnicodeEncodeError):
+        what = "text" if isinstance(part, str) else "a map with a key"
+        return f"{_place(path)} is {what} that UTF-8 cannot write: it has half of a surrogate pair"
     if isinstance(part, int):
         return f"{_place(path)} is beyond 64 bits; numbers beyond 2**53 must be sent as text"
     return (
