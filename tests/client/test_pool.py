@@ -120,7 +120,10 @@ async def test_without_pipelining_there_is_one_call_at_a_time(peer: Peer) -> Non
     await pool.close()
 
 
-async def test_calls_wait_for_a_server_that_comes_later(peer: Peer) -> None:
+async def test_calls_wait_for_a_server_that_comes_later(
+    peer: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "tandemq.client")
     await peer.stop()
     pool = quick(peer)
     waiting = asyncio.create_task(pool.call("Ping"))
@@ -128,6 +131,10 @@ async def test_calls_wait_for_a_server_that_comes_later(peer: Peer) -> None:
     assert pool.state in (State.CONNECTING, State.RECONNECTING)
     await peer.listen()
     assert await waiting == {"ok": True}
+    waits, again = [each.message for each in caplog.records if each.name == "tandemq.client"]
+    assert waits.startswith("no connection, trying again: cannot connect to 127"), waits
+    assert waits.endswith("Connection refused; is the server running?"), waits
+    assert again == f"connected to {pool.target}"
     await pool.close()
 
 

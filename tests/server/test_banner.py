@@ -18,6 +18,7 @@ def test_it_says_what_runs_where_what_is_kept_and_how_to_stop() -> None:
     assert f"tandemq {__version__}, pid {os.getpid()}" in text
     assert "tcp    127.0.0.1:6789\n" in text
     assert "http   http://127.0.0.1:6790\n" in text
+    assert "page   http://127.0.0.1:6790/ui\n" in text
     assert "store  ./tandemq.db, 7 messages\n" in text
     assert "durability commit: an answer survives kill -9" in text
     assert f"kill {os.getpid()}" in text
@@ -33,7 +34,9 @@ def test_the_health_port_is_shown_where_it_is_open() -> None:
 
 
 def test_tls_is_shown_and_ipv6_addresses_are_bracketed() -> None:
-    assert "[::1]:6789 with TLS" in shown(Settings(host="::1"), tls=True)
+    text = shown(Settings(host="::1"), tls=True)
+    assert "[::1]:6789 with TLS" in text
+    assert "page   https://[::1]:6790/ui\n" in text
 
 
 def test_no_token_is_fine_on_loopback_and_a_warning_elsewhere() -> None:

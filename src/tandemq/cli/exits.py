@@ -94,8 +94,15 @@ def failure(problem: BaseException) -> click.ClickException | None:
     for cause in _causes(problem):
         kind = _kind(cause)
         if kind is not None:
-            return kind(str(cause))
+            return kind(_text(cause))
     return None
+
+
+def _text(cause: BaseException) -> str:
+    """What to print: the number of an error says nothing that its words do not."""
+    if isinstance(cause, OSError) and cause.strerror and cause.filename is None:
+        return cause.strerror
+    return str(cause)
 
 
 def _causes(problem: BaseException) -> Iterator[BaseException]:

@@ -34,15 +34,25 @@ AGAIN = -1  # the code of a run that is to be followed by another one
 
 @click.command()
 @click.argument("apps", nargs=-1, required=True, metavar="MODULE:QUEUE...")
-@click.option("--concurrency", type=click.IntRange(1), default=10, help="Jobs at a time.")
-@click.option("--drain-timeout", type=Duration(), default="25s", help="For jobs at the end.")
-@click.option("--lease", type=Duration(), default="30s", help="A silent worker loses jobs then.")
+@click.option(
+    "--concurrency", type=click.IntRange(1), default=10, show_default=True, help="Jobs at a time."
+)
+@click.option(
+    "--drain-timeout", type=Duration(), default="25s", show_default=True,
+    help="What running jobs have left when told to stop.",
+)  # fmt: skip
+@click.option(
+    "--lease", type=Duration(), default="30s", show_default=True,
+    help="Silence after which the jobs go to others.",
+)  # fmt: skip
 @click.option("--name", help="What the list of workers shows.")
 @click.option("--url", help="The server, instead of the one that the queue names.")
 @click.option("--app-dir", default=".", help="Where modules are looked for first.")
 @click.option("--reload", is_flag=True, help="Drain and start anew when a file changes.")
-@click.option("--log-level", default="info", help="debug, info, warning or error.")
-@click.option("--log-format", default="console", help="console, json or logfmt.")
+@click.option(
+    "--log-level", default="info", show_default=True, help="debug, info, warning or error."
+)
+@click.option("--log-format", default="console", show_default=True, help="console, json or logfmt.")
 def worker(
     apps: tuple[str, ...],
     app_dir: str,
@@ -134,6 +144,7 @@ async def _run(workers: list[Worker], patience: float) -> int:
     finally:
         with suppress(Exception):
             await asyncio.gather(*(worker.close() for worker in workers))
+    log.info("stopped")
     return signals.code(all(worker.drained for worker in workers))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from copy import copy
 from itertools import count
@@ -25,6 +26,8 @@ from tandemq.client.results import Results
 from tandemq.client.spans import Span, seconds
 from tandemq.client.url import Target, target
 from tandemq.wires.bunqueue import caller
+
+log = logging.getLogger("tandemq.client")
 
 # Commands whose answer waits on purpose, for as many ms as they say.
 PATIENT = {"PULL": 0, "PULLB": 0, "WaitJob": 30_000}
@@ -95,6 +98,7 @@ class Pool:
         self._lines: list[Line] = []
         self._turn = 0
         self._waiting: deque[Call] = deque()
+        self._missed = False  # there was no connection, and that was told
         self._deadlines: Deadlines | None = None
 
     # -- calls ---------------------------------------------------------------------------------
@@ -207,9 +211,12 @@ class Pool:
             call.fail(NotSent(text))
         self._waiting = deque(call for call in self._waiting if not call.answer.done())
 
+    @property
+    def _links(self) -> list[Link]:
+        return [line.link for line in self._lines if line.link is not None]
+
     def _busy(self) -> str:
-        connected = any(line.link is not None for line in self._lines)
-        return "all links are busy" if connected else f"{self.target} is not connected yet"
+        return "all links are busy" if self._links else f"{self.target} is not connected yet"
 
     def _trouble(self) -> TandemqError | None:
         return next((line.error for line in self._lines if line.error is not None), None)
@@ -225,7 +232,8 @@ class Pool:
                 link.send(call)
 
     def changed(self, line: Line) -> None:
-        """Fail what waits when no line can come any more."""
+        """Tell of a connection that is awaited; fail what waits when no line can come any more."""
+        self._tell(line)
         if line.state is not State.DISCONNECTED or (error := line.error) is None:
             return
         if any(each.running and each is not line for each in self._lines):
@@ -234,6 +242,15 @@ class Pool:
         for call in waiting:
             hopeless = isinstance(error, HOPELESS)
             call.fail(copy(error) if hopeless else NotSent(f"{call.command} was not sent: {error}"))
+
+    def _tell(self, line: Line) -> None:
+        """Log once that there is no connection, so that nobody wonders why nothing happens."""
+        if line.state is State.CONNECTED and self._missed:
+            self._missed = False
+            log.info("connected to %s", self.target)
+        elif line.state is State.RECONNECTING and not self._missed and not self._links:
+            self._missed = True
+            log.warning("no connection, trying again: %s", line.error)
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -251,7 +268,7 @@ class Pool:
             ConnectFailed, WrongServer, CertificateRefused, NotAuthorized, BadOption
         """
         self.checked_loop()
-        link = self._pick() or next((line.link for line in self._lines if line.link), None)
+        link = self._pick() or next(iter(self._links), None)
         if link is None:
             line = Line(self)
             link = await line.connect()

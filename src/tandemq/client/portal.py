@@ -69,7 +69,9 @@ class Portal:
             raise Closed("the interpreter ends: do this earlier, in an atexit function say")
         if in_a_loop():
             work.close()
-            raise Misused("a sync client would block this event loop: use AsyncClient here")
+            raise Misused(
+                "a sync call would block this event loop: use AsyncClient, or await enqueue(...)"
+            )
         done: Future[T] = Future()
         self._asked.append((work, done))
         if self._ended:

@@ -20,6 +20,7 @@ from tandemq.server.health import figures, health
 from tandemq.server.healthport import HealthCheckServer
 from tandemq.server.http.app import serving
 from tandemq.server.meter import now_ms
+from tandemq.server.ports import bound
 from tandemq.server.runtime import Runtime
 from tandemq.server.tls import HANDSHAKE, ServerCertificate
 from tandemq.stores.base import Store
@@ -156,10 +157,12 @@ async def listening(
 ) -> AsyncIterator[list[int]]:
     """The part that accepts connections; its value are the ports that are open."""
     settings = runtime.settings
-    servers = [await _listen(runtime, certificate, settings.port, greets=False)]
+    with bound(settings.host, settings.port, "--port"):
+        servers = [await _listen(runtime, certificate, settings.port, greets=False)]
     try:
-        if settings.broker_port:
-            servers.append(await _listen(runtime, certificate, settings.broker_port, greets=True))
+        if extra := settings.broker_port:
+            with bound(settings.host, extra, "--broker-port"):
+                servers.append(await _listen(runtime, certificate, extra, greets=True))
         yield [server.sockets[0].getsockname()[1] for server in servers]
     finally:
         for server in servers:

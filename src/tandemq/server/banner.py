@@ -39,7 +39,9 @@ def banner(
     if health_port is not None:
         lines.insert(2, f"  health http://{_address(settings.host, health_port)}/health/")
     if http_port is not None:
-        lines.insert(2, f"  http   http://{_address(settings.host, http_port)}")
+        scheme = "https" if tls else "http"
+        at = f"{scheme}://{_address(settings.host, http_port)}"
+        lines[2:2] = [f"  http   {at}", f"  page   {at}/ui"]
     return "\n".join(lines)
 
 

@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from tandemq.model.health import Figures, HealthStatus, members
+from tandemq.server.ports import bound
 
 log = logging.getLogger("tandemq.server")
 
@@ -60,9 +61,10 @@ class HealthCheckServer:
         """
         if self._server is not None:
             raise RuntimeError("the health server listens already")
-        self._server = await asyncio.start_server(
-            self._serve, self._host, self._wanted, limit=LONGEST
-        )
+        with bound(self._host, self._wanted, "--health-port"):
+            self._server = await asyncio.start_server(
+                self._serve, self._host, self._wanted, limit=LONGEST
+            )
 
     async def stop(self) -> None:
         """Listen no more and cut who is connected; nothing happens where it does not listen."""

@@ -36,6 +36,7 @@ from tandemq.server.http.door import Door
 from tandemq.server.http.face import Face, answer, refusal
 from tandemq.server.http.line import SILENT, Line, Lines, SocketLine
 from tandemq.server.inside import Inside
+from tandemq.server.ports import bound
 from tandemq.server.runtime import Runtime
 from tandemq.server.tls import ServerCertificate
 
@@ -114,14 +115,15 @@ async def serving(
     state = ServerState()
     lines = Lines(face, state, runtime.loop)
     lines.look()
-    server = await runtime.loop.create_server(
-        lambda: Line(face, config, state, runtime.loop),
-        settings.host,
-        settings.http_port,
-        backlog=BACKLOG,
-        ssl=certificate.context if certificate else None,
-        ssl_handshake_timeout=HANDSHAKE if certificate else None,
-    )
+    with bound(settings.host, settings.http_port, "--http-port"):
+        server = await runtime.loop.create_server(
+            lambda: Line(face, config, state, runtime.loop),
+            settings.host,
+            settings.http_port,
+            backlog=BACKLOG,
+            ssl=certificate.context if certificate else None,
+            ssl_handshake_timeout=HANDSHAKE if certificate else None,
+        )
     runtime.http_port = port = int(server.sockets[0].getsockname()[1])
     try:
         yield port
