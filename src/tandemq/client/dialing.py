@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import Callable
@@ -59,7 +60,7 @@ def explained(error: BaseException, target: Target, seconds: float) -> BaseExcep
             return ConnectFailed(f"cannot connect to {target}: {error.strerror or error}")
         case OSError():
             hint = "it hung up; is tls=1 right for this port" if target.tls else "it hung up"
-            why = error.strerror or str(error) or hint
+            why = os.strerror(error.errno) if error.errno else str(error) or hint
             return ConnectFailed(f"cannot connect to {target}: {why}; is the server running?")
         case UnicodeError():
             return BadOption(f"{target.host} cannot be the name of a host: {error}")

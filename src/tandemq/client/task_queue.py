@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 
 from tandemq.client.depends import Provider
@@ -25,6 +26,8 @@ from tandemq.client.worker import Worker
 P = ParamSpec("P")
 R = TypeVar("R")
 M = TypeVar("M", bound=Callable[..., Any])
+
+PATIENCE = timedelta(days=365)  # of a worker with a server that is not there yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +208,14 @@ class TaskQueue(Queue):
 
     async def declare(self) -> None:
         """Tell the server of the schedules; a worker does that when it starts."""
+        await self._declare(None)
+
+    async def _declare(self, patience: Span | None) -> None:
+        """Tell the server of the schedules; ``patience`` is how long it may take to be there."""
         if self.crons:
             pool = Pool(self.pool.target, pool_size=1)
             try:
+                await pool.call("Ping", patience=patience)
                 for cron in self.crons:
                     await cron.declare(Schedules(pool, self.name))
             finally:
@@ -215,7 +223,7 @@ class TaskQueue(Queue):
 
     @asynccontextmanager
     async def _declared(self) -> AsyncIterator[None]:
-        await self.declare()
+        await self._declare(PATIENCE)
         yield
 
     @property
