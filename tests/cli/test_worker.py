@@ -40,6 +40,11 @@ async def deaf() -> None:
 def apart() -> int:
     return 7
 
+timed = Queue("timed")
+
+@timed.every("1h")
+def sweep() -> None: ...
+
 late = Queue("late")
 
 @late.lifespan
@@ -162,6 +167,21 @@ def test_a_worker_whose_lifespan_does_not_begin_can_be_ended(program: Path) -> N
     assert "working on late" in worker.stderr.readline()
     worker.terminate()
     worker.communicate(timeout=20)
+    assert worker.returncode == 0
+
+
+def test_another_server_gets_the_schedules_too(
+    program: Path, server: Server, client: Client
+) -> None:
+    url = f"tandemq://127.0.0.1:{server.port}"
+    command = [sys.executable, "-m", "tandemq", "worker", "workapp:timed", "--url", url]
+    elsewhere = {**os.environ, "TANDEMQ_URL": "tandemq://127.0.0.1:1"}
+    worker = subprocess.Popen(command, cwd=program, env=elsewhere, stderr=subprocess.DEVNULL)
+    try:
+        eventually(client.queue("timed").schedules.list, "the schedule is there")
+    finally:
+        worker.terminate()
+        worker.communicate(timeout=20)
     assert worker.returncode == 0
 
 

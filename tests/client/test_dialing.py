@@ -22,7 +22,11 @@ PLAIN.reason = "WRONG_VERSION_NUMBER"
         (PLAIN, WrongServer, "db:6789 does not speak TLS .* tls=1"),
         (TimeoutError(), ConnectFailed, r"db:6789 did not answer within 0\.5 s"),
         (socket.gaierror(-2, "unknown"), ConnectFailed, r"cannot connect to db:6789: unknown$"),
-        (OSError(111, "refused"), ConnectFailed, r"db:6789: Connection refused; is the server running\?"),
+        (
+            OSError(111, "refused"),
+            ConnectFailed,
+            r"db:6789: Connection refused; is the server running\?",
+        ),
         (UnicodeError("label too long"), BadOption, "db cannot be the name of a host"),
     ],
 )

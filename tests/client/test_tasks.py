@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
@@ -12,9 +12,10 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 from pydantic import BaseModel
+from tests.support.peer import Peer
 
 from tandemq import Context, Depends, Queue, Retry
-from tandemq.client.errors import BadOption, JobFailed, Misused
+from tandemq.client.errors import BadOption, JobFailed, Misused, NotSent
 from tandemq.client.task_queue import TaskQueue
 from tandemq.testing import Stage
 
@@ -284,6 +285,29 @@ def test_schedules_are_declared_when_a_worker_starts(
 
         @queue.every("1h")
         def wants(a: int) -> None: ...
+
+
+async def test_a_worker_waits_for_the_server_that_takes_its_schedules() -> None:
+    async with Peer(lambda asked: {"ok": True, "cron": {}}) as peer:
+        await peer.stop()
+        queue = TaskQueue("late", peer.url, command_timeout=0.1, reconnect_delay=0.01)
+
+        @queue.every("1h")
+        def sweep() -> None: ...
+
+        with pytest.raises(NotSent):
+            await queue.declare()
+        (declared,) = queue.repertoire.lifespans
+        async with asyncio.timeout(20):
+            server = asyncio.create_task(later(0.3, peer.listen))
+            async with declared():  # type: ignore[attr-defined]
+                assert server.done()
+        await queue.close()
+
+
+async def later(seconds: float, what: Callable[[], Awaitable[None]]) -> None:
+    await asyncio.sleep(seconds)
+    await what()
 
 
 def variadic(*args: int) -> None: ...

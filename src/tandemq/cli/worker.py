@@ -105,9 +105,9 @@ def _workers(apps: tuple[str, ...], url: str | None, options: dict[str, Any]) ->
         UsageError: there is no such queue.
     """
     from tandemq.client.errors import BadOption
+    from tandemq.client.pool import Pool
     from tandemq.client.routine import load
     from tandemq.client.task_queue import TaskQueue
-    from tandemq.client.worker import Worker
 
     made = []
     for app in apps:
@@ -117,8 +117,9 @@ def _workers(apps: tuple[str, ...], url: str | None, options: dict[str, Any]) ->
             raise click.UsageError(f"{app}: {problem}") from problem
         if not isinstance(found, TaskQueue):
             raise click.UsageError(f"{app} is of type {type(found).__name__}, not a tandemq.Queue")
-        where = url or found.pool.target
-        made.append(Worker(found.name, found.repertoire, url=where, **options))
+        if url:
+            found.pool = Pool(url)  # schedules, and what its tasks enqueue, go there as well
+        made.append(found.worker(**options))
     return made
 
 
