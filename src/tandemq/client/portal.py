@@ -10,13 +10,14 @@ import asyncio
 import sys
 import threading
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from tandemq.client.errors import Closed, Misused
+from tandemq.client.forks import generation
 
 T = TypeVar("T")
 
@@ -105,6 +106,40 @@ class Portal:
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
+
+
+class LoopThread:
+    """The portal of one client: opened when it is needed, and again in a forked child."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._born, self._lock = generation(), threading.Lock()
+        self._portal: Portal | None = None
+        self.closed = False
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something asynchronous in the client's loop, and wait for it."""
+        if self._born != generation():  # the thread stayed with the parent
+            self._begin()
+        with self._lock:
+            if self.closed:
+                work.close()
+                raise Closed("this client was closed: make a new one")
+            portal = self._portal = self._portal or Portal()
+        return portal.call(work)
+
+    def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run what closes the client, and end the thread; a second time does nothing."""
+        if self._born != generation():
+            self._begin()
+        with self._lock:
+            portal, self._portal = self._portal, None
+            self.closed = True
+        if portal is not None:
+            portal.call(last())
+            portal.close()
 
 
 def _settle(done: Future[Any], task: asyncio.Task[Any]) -> None:

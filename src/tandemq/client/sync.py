@@ -6,9 +6,8 @@ and documentation are its own, and runs it in the event loop of its client's thr
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from tandemq.client import client as aio_client
 from tandemq.client import dead_letters as aio_dead_letters
@@ -20,15 +19,12 @@ from tandemq.client import limits as aio_limits
 from tandemq.client import queue as aio_queue
 from tandemq.client import schedules as aio_schedules
 from tandemq.client import webhooks as aio_webhooks
-from tandemq.client.blocking import Blocking, blocking
-from tandemq.client.errors import Closed
-from tandemq.client.forks import generation
+from tandemq.client.blocking import Blocking, Waits, blocking
 from tandemq.client.job import KnownJob
-from tandemq.client.portal import Portal
+from tandemq.client.portal import LoopThread
 from tandemq.client.url import Target
 
 A = TypeVar("A")
-I = TypeVar("I")  # noqa: E741
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -37,74 +33,21 @@ def gives_job(
     method: Callable[Concatenate[A, P], Coroutine[Any, Any, aio_job.Job]],
 ) -> Blocking[P, Job]:
     """Return the twin of a method that returns a job."""
-    return Blocking(method)
+    return Blocking(method, lambda job, thread: Job(job, thread))
 
 
 def gives_jobs(
     method: Callable[Concatenate[A, P], Coroutine[Any, Any, list[aio_job.Job]]],
 ) -> Blocking[P, list[Job]]:
     """Return the twin of a method that returns jobs."""
-    return Blocking(method)
+    return Blocking(method, lambda jobs, thread: [Job(each, thread) for each in jobs])
 
 
 def finds_job(
     method: Callable[Concatenate[A, P], Coroutine[Any, Any, aio_job.Job | None]],
 ) -> Blocking[P, Job | None]:
     """Return the twin of a method that returns a job or None."""
-    return Blocking(method)
-
-
-class Threads:
-    """The portal of one client: opened when it is needed, and again in a forked child."""
-
-    def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self._born, self._lock = generation(), threading.Lock()
-        self._portal: Portal | None = None
-        self.closed = False
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run something asynchronous in the client's loop, and wait for it."""
-        if self._born != generation():  # the thread stayed with the parent
-            self._begin()
-        with self._lock:
-            if self.closed:
-                work.close()
-                raise Closed("this client was closed: make a new one")
-            portal = self._portal = self._portal or Portal()
-        return portal.call(work)
-
-    def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run what closes the client, and end the thread; a second time does nothing."""
-        if self._born != generation():
-            self._begin()
-        with self._lock:
-            portal, self._portal = self._portal, None
-            self.closed = True
-        if portal is not None:
-            portal.call(last())
-            portal.close()
-
-
-class Waits(Generic[I]):
-    """What every twin is: an asynchronous object and the thread that runs it."""
-
-    def __init__(self, inner: I, threads: Threads) -> None:
-        self.inner, self._threads = inner, threads
-
-    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run work to its end; return its result, jobs as their twins."""
-        result = self._threads.run(work)
-        if isinstance(result, aio_job.Job):
-            return Job(result, self._threads)
-        if isinstance(result, list) and result and isinstance(result[0], aio_job.Job):
-            return [Job(each, self._threads) for each in result]
-        return result
-
-    def __repr__(self) -> str:
-        return repr(self.inner)
+    return Blocking(method, lambda job, thread: None if job is None else Job(job, thread))
 
 
 class Job(Waits[aio_job.Job], KnownJob):
@@ -128,7 +71,7 @@ class Job(Waits[aio_job.Job], KnownJob):
     @property
     def children(self) -> tuple[Job, ...]:
         """The jobs below it, where it was added or read as part of a flow."""
-        return tuple(Job(each, self._threads) for each in self.inner.children)
+        return tuple(Job(each, self._thread) for each in self.inner.children)
 
     def become_child_of(self, parent: Job | str) -> None:
         """Let another job wait for this one too."""
@@ -293,30 +236,30 @@ class Queue(Waits[aio_queue.Queue]):
 
     def job(self, id: str) -> Job:
         """Return a job by its id without asking for it, to do something to it."""
-        return Job(self.inner.job(id), self._threads)
+        return Job(self.inner.job(id), self._thread)
 
     @property
     def dead_letters(self) -> DeadLetters:
         """Jobs that failed for good."""
-        return DeadLetters(self.inner.dead_letters, self._threads)
+        return DeadLetters(self.inner.dead_letters, self._thread)
 
     @property
     def limits(self) -> Limits:
         """How fast, and how many at a time."""
-        return Limits(self.inner.limits, self._threads)
+        return Limits(self.inner.limits, self._thread)
 
     @property
     def schedules(self) -> Schedules:
         """Jobs that come again."""
-        return Schedules(self.inner.schedules, self._threads)
+        return Schedules(self.inner.schedules, self._thread)
 
     def group(self, name: str) -> Group:
         """Return one of the groups whose jobs take turns."""
-        return Group(self.inner.group(name), self._threads)
+        return Group(self.inner.group(name), self._thread)
 
     def events(self) -> Events:
         """Return what happens in this queue, from now on."""
-        return Events(self.inner.events(), self._threads)
+        return Events(self.inner.events(), self._thread)
 
 
 class Client(Waits[aio_client.AsyncClient]):
@@ -331,7 +274,7 @@ class Client(Waits[aio_client.AsyncClient]):
         Raises:
             WrongUrl, BadOption
         """
-        super().__init__(aio_client.AsyncClient(url, **options), Threads())
+        super().__init__(aio_client.AsyncClient(url, **options), LoopThread())
 
     def __enter__(self) -> Self:
         return self
@@ -341,11 +284,11 @@ class Client(Waits[aio_client.AsyncClient]):
 
     def close(self) -> None:
         """Close the connections; later calls raise ``Closed``."""
-        self._threads.close(self.inner.close)
+        self._thread.close(self.inner.close)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something asynchronous, with ``inner``, in this client's loop and wait for it."""
-        return self._threads.run(work)
+        return self._thread.run(work)
 
     connect = blocking(aio_client.AsyncClient.connect)
     call = blocking(aio_client.AsyncClient.call)
@@ -358,14 +301,14 @@ class Client(Waits[aio_client.AsyncClient]):
 
     def queue(self, name: str) -> Queue:
         """Return a queue by its name; it need not exist yet."""
-        return Queue(self.inner.queue(name), self._threads)
+        return Queue(self.inner.queue(name), self._thread)
 
     @property
     def flows(self) -> Flows:
         """Jobs that wait for other jobs."""
-        return Flows(self.inner.flows, self._threads)
+        return Flows(self.inner.flows, self._thread)
 
     @property
     def webhooks(self) -> Webhooks:
         """URLs that are told what happens."""
-        return Webhooks(self.inner.webhooks, self._threads)
+        return Webhooks(self.inner.webhooks, self._thread)

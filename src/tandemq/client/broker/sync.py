@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Self
 
 from tandemq.broker.names import DeliveryMode
-from tandemq.client.blocking import blocking
+from tandemq.client.blocking import Waits, blocking
 from tandemq.client.broker import broker as aio
 from tandemq.client.broker import message as aio_message
 from tandemq.client.broker import subscription as aio_subscription
 from tandemq.client.broker import users as aio_users
 from tandemq.client.broker.message import Known
-from tandemq.client.sync import Threads, Waits
+from tandemq.client.portal import LoopThread
 
 
 class SyncMessage(Waits[aio_message.Message], Known):
@@ -40,7 +40,7 @@ class SyncSubscription(Waits[aio_subscription.Subscription]):
     def get(self, timeout: float | None = None) -> SyncMessage | None:
         """Return the next message; None where none comes in time (s), or nothing comes any more."""
         found = self.wait(self.inner.get(timeout))
-        return None if found is None else SyncMessage(found, self._threads)
+        return None if found is None else SyncMessage(found, self._thread)
 
     def __enter__(self) -> Self:
         self.wait(self.inner.__aenter__())
@@ -78,7 +78,7 @@ class SyncBroker(Waits[aio.Broker]):
     """
 
     def __init__(self, url: str | None = None, **options: Any) -> None:
-        super().__init__(aio.Broker(url, **options), Threads())
+        super().__init__(aio.Broker(url, **options), LoopThread())
 
     publish = blocking(aio.Broker.publish)
     attach = blocking(aio.Broker.attach)
@@ -102,18 +102,18 @@ class SyncBroker(Waits[aio.Broker]):
     @property
     def users(self) -> SyncUsers:
         """Who may log in, and do what."""
-        return SyncUsers(self.inner.users, self._threads)
+        return SyncUsers(self.inner.users, self._thread)
 
     def subscribe(
         self, queue: str, *, mode: DeliveryMode | None = None, prefetch: int | None = None
     ) -> SyncSubscription:
         """Return the messages of a queue, for ``with`` and ``for``; see ``Broker.subscribe``."""
         found = self.inner.subscribe(queue, mode=mode, prefetch=prefetch)
-        return SyncSubscription(found, self._threads)
+        return SyncSubscription(found, self._thread)
 
     def disconnect(self) -> None:
         """Let handlers end what they are at, say goodbye, and close."""
-        self._threads.close(self.inner.disconnect)
+        self._thread.close(self.inner.disconnect)
 
     def __enter__(self) -> Self:
         return self.connect()
