@@ -44,7 +44,7 @@ def frame(value: Any) -> bytes:
 
 
 class Channel:
-    """The line of a job in a process, and all else that is said to the worker."""
+    """The voice of a job in a process, and all else that is said to the worker."""
 
     def __init__(self, output: BinaryIO) -> None:
         self._output = output

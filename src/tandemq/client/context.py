@@ -29,8 +29,8 @@ class Leased(msgspec.Struct, rename="camel"):
     tags: tuple[str, ...] = ()
 
 
-class Line(Protocol):
-    """The way from a handler, wherever it runs, to its worker."""
+class Voice(Protocol):
+    """How a handler, wherever it runs, speaks to its worker."""
 
     @property
     def cancelled(self) -> bool:
@@ -50,7 +50,7 @@ class Told:
 
 
 class Nowhere:
-    """The line of a task that is called as a function: nobody listens."""
+    """The voice of a task that is called as a function: nobody listens."""
 
     cancelled = False
 
@@ -73,13 +73,13 @@ class Context:
         data: what it carries, as plain values.
     """
 
-    def __init__(self, job: Leased, line: Line) -> None:
+    def __init__(self, job: Leased, voice: Voice) -> None:
         self.id, self.queue, self.name = job.id, job.queue, job.name
         self.attempt, self.max_attempts = job.attempts + 1, job.max_attempts
         self.priority, self.group, self.parent = job.priority, job.group_id, job.parent_id
         self.tags = job.tags
         self.data: Any = job.data
-        self._job, self._line = job, line
+        self._job, self._voice = job, voice
 
     def __repr__(self) -> str:
         return f"<{self.name or 'job'} {self.id} of {self.queue}, attempt {self.attempt}>"
@@ -95,7 +95,7 @@ class Context:
 
         Asynchronous handlers get ``asyncio.CancelledError`` besides.
         """
-        return self._line.cancelled
+        return self._voice.cancelled
 
     def check(self) -> None:
         """Raise ``Cancelled`` if this run should end; for loops of handlers in threads."""
@@ -105,11 +105,11 @@ class Context:
     def progress(self, percent: float, message: str | None = None) -> Awaitable[Any]:
         """Tell how far the job is, from 0 to 100."""
         said = {} if message is None else {"message": message}
-        return self._line.tell("Progress", {"id": self.id, "progress": percent, **said})
+        return self._voice.tell("Progress", {"id": self.id, "progress": percent, **said})
 
     def log(self, message: str, level: str = "info") -> Awaitable[Any]:
         """Write a line into the job's log, which ``tandemq job logs`` shows."""
-        return self._line.tell("AddLog", {"id": self.id, "message": message, "level": level})
+        return self._voice.tell("AddLog", {"id": self.id, "message": message, "level": level})
 
 
 def alone(name: str) -> Context:

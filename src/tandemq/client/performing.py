@@ -11,12 +11,12 @@ from typing import Any
 
 from msgspec import Raw
 
-from tandemq.client.context import Context, Line
+from tandemq.client.context import Context, Voice
 from tandemq.client.depends import Provider, Scope
 from tandemq.client.errors import BadOption
 from tandemq.client.processes import PoolGaveUp, Processes
 from tandemq.client.routine import Routine
-from tandemq.client.threads import ThreadLine, Threads
+from tandemq.client.threads import Threads, ThreadVoice
 from tandemq.client.work import Work
 from tandemq.wires.bunqueue.caller import encode
 
@@ -119,8 +119,8 @@ class Performer:
     async def _run(self, routine: Routine, work: Work) -> Raw:
         if routine.place == "process":
             return await self.processes.run(routine.path, work.job, work)
-        line: Line = work if routine.is_async else ThreadLine(work)
-        context = Context(work.job, line)
+        voice: Voice = work if routine.is_async else ThreadVoice(work)
+        context = Context(work.job, voice)
         if not routine.needs.values:
             return Raw(encode(await routine.run(work.job, context, None, self._in_thread)))
         async with Scope(self._repertoire.overrides, self._app) as scope:

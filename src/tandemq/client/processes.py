@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw
 
 from tandemq.client.child import SIZE, Order, frame
-from tandemq.client.context import Leased, Line
+from tandemq.client.context import Leased, Voice
 from tandemq.client.errors import TandemqError
 
 START = 30.0  # s until a process has to be ready
@@ -127,7 +127,7 @@ class Processes:
         self._failures = 0
         self.broken: asyncio.Future[PoolGaveUp] = asyncio.get_running_loop().create_future()
 
-    async def run(self, path: str, job: Leased, line: Line) -> Raw:
+    async def run(self, path: str, job: Leased, voice: Voice) -> Raw:
         """Run the handler at a path and return its result, encoded.
 
         Raises:
@@ -140,7 +140,7 @@ class Processes:
             try:
                 process.order(path, job)
                 while (said := await process.hear()).tell is not None:
-                    await line.tell(said.tell, msgspec.msgpack.decode(said.fields))
+                    await voice.tell(said.tell, msgspec.msgpack.decode(said.fields))
             except asyncio.CancelledError:
                 await self._cancel(process)
                 raise

@@ -15,7 +15,7 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any
 
-from tandemq.client.context import Line, Told
+from tandemq.client.context import Told, Voice
 
 Duty = tuple[Callable[[], Any], asyncio.Future[Any]]
 
@@ -80,21 +80,21 @@ class Threads:
                 result.set_exception(error)
 
 
-class ThreadLine:
+class ThreadVoice:
     """The way from a handler in a thread to its worker: it says something, and waits."""
 
-    def __init__(self, line: Line) -> None:
-        self._line, self._loop = line, asyncio.get_running_loop()
+    def __init__(self, voice: Voice) -> None:
+        self._voice, self._loop = voice, asyncio.get_running_loop()
 
     @property
     def cancelled(self) -> bool:
-        return self._line.cancelled
+        return self._voice.cancelled
 
     def tell(self, command: str, fields: dict[str, Any]) -> Awaitable[Any]:
         """Send something about the job and wait for the answer."""
 
         async def say() -> Any:
-            return await self._line.tell(command, fields)
+            return await self._voice.tell(command, fields)
 
         asyncio.run_coroutine_threadsafe(say(), self._loop).result()
         return Told()

@@ -23,7 +23,7 @@ class Why(StrEnum):
 
 
 class Work:
-    """One such job; it is the line of its handler to the worker.
+    """One such job; it is the voice of its handler to the worker.
 
     Attributes:
         token: of the present lease; a job that is handed out to us again while it runs has a new
