@@ -191,7 +191,7 @@ async def test_messages_are_handled_one_after_the_other_unless_told_otherwise() 
 
 
 def broker_empty(broker: Broker, queue: str) -> bool:
-    subscription = broker._subscriptions[queue]
+    subscription = broker._subscriptions.by_queue[queue]
     link = broker._way.link
     return not subscription.waiting and link is not None and not link.held
 

@@ -9,25 +9,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Self
 
 from tandemq.broker.messages import QueueInfo
 from tandemq.broker.names import DeliveryMode, MessagePriority
 from tandemq.broker.options import ClientOptions, OnConflict, QueueDeclaration, QueueOptions
-from tandemq.client.broker import declare
 from tandemq.client.broker.answers import names, queue_info
 from tandemq.client.broker.bodies import encoded
+from tandemq.client.broker.declare import declare
 from tandemq.client.broker.handlers import GRACE, Listener, Wants, wants, work_of
-from tandemq.client.broker.link import Link
-from tandemq.client.broker.message import Message
 from tandemq.client.broker.strings import place
 from tandemq.client.broker.subscription import Subscription
+from tandemq.client.broker.subscriptions import Subscriptions
 from tandemq.client.broker.users import Users
-from tandemq.client.broker.way import Ask, Way
-from tandemq.client.errors import BadOption, Closed, LinkError, Misused, TandemqError, Timeout
-from tandemq.wires.vibemq.frames import Frame
+from tandemq.client.errors import BadOption, Misused
 from tandemq.wires.vibemq.kinds import Kind
 from tandemq.wires.vibemq.queues import options_text
 
@@ -57,10 +53,10 @@ class Broker:
             self.options = replace(options or ClientOptions(), **{**said, **changes})
         except (TypeError, ValueError) as why:
             raise BadOption(str(why)) from None
-        self._way = Way(host, port, self.options, self)
+        self._subscriptions = Subscriptions(host, port, self.options)
+        self._way = self._subscriptions.way
         self.users = Users(lambda kind, payload: self._way.ask(kind, None, payload))
         self._handlers = list(handlers)
-        self._subscriptions: dict[str, Subscription] = {}
         self._listeners: list[Listener] = []
 
     def __repr__(self) -> str:
@@ -126,32 +122,6 @@ class Broker:
         self._listeners.clear()
         await self._way.close()
 
-    # -- for its way -----------------------------------------------------------------------------
-
-    def deliver(self, link: Link, frame: Frame) -> None:
-        """A message came; one that nobody wants any more is the broker's again soon."""
-        subscription = self._subscriptions.get(frame.queue or "")
-        if subscription is not None:
-            subscription.put(Message(frame, link))
-
-    def lost(self) -> None:
-        """What was not begun is dropped: the broker delivers it again."""
-        for subscription in self._subscriptions.values():
-            subscription.forget()
-
-    def ended(self, why: TandemqError) -> None:
-        """There will be no further connection: iterating ends, or raises."""
-        for subscription in self._subscriptions.values():
-            subscription.finish(None if isinstance(why, Closed) else why)
-        self._subscriptions.clear()
-
-    async def restore(self, ask: Ask, again: bool) -> None:
-        """Declare what is declared, and subscribe to what was subscribed to."""
-        await declare.declare_all(self.options.queue_declarations, ask, again=again)
-        for each in list(self._subscriptions.values()):
-            if each.confirmed:
-                await ask(Kind.SUBSCRIBE, each.queue, None, each.headers)
-
     # -- publishing ------------------------------------------------------------------------------
 
     async def publish(
@@ -193,7 +163,7 @@ class Broker:
         ``prefetch`` is how many messages may be here and unanswered, at most 1000; brokers other
         than ours do not heed it.
         """
-        return Subscription(self, queue, mode=mode, prefetch=prefetch)
+        return Subscription(self._subscriptions, queue, mode=mode, prefetch=prefetch)
 
     async def attach(
         self,
@@ -218,51 +188,9 @@ class Broker:
 
     async def unsubscribe(self, queue: str) -> None:
         """End the subscription to a queue; where there is none nothing happens."""
-        subscription = self._subscriptions.get(queue)
+        subscription = self._subscriptions.by_queue.get(queue)
         if subscription is not None:
-            await self.finish(subscription)
-
-    async def begin(self, subscription: Subscription) -> None:
-        """Let a subscription have its messages; ``async with`` calls this.
-
-        Raises:
-            Misused: there is one to this queue already.
-            QueueConflict: the queue has another mode.
-        """
-        queue = subscription.queue
-        if queue in self._subscriptions:
-            raise Misused(f"already subscribed to {queue!r}: share it, or use another client")
-        self._subscriptions[queue] = subscription
-        try:
-            if subscription.mode is not None:
-                await self._fit(queue, subscription.mode)
-            await self._way.ask(Kind.SUBSCRIBE, queue, headers=subscription.headers)
-        except BaseException as why:
-            self._subscriptions.pop(queue, None)
-            unknown = isinstance(why, (Timeout, asyncio.CancelledError))
-            if unknown and self._way.link is not None:
-                self._way.link.tell(Kind.UNSUBSCRIBE, queue)  # whatever became of it
-            raise
-        subscription.confirmed = True
-
-    async def _fit(self, queue: str, mode: DeliveryMode) -> None:
-        there = await self.queue_info(queue)
-        if there is None:
-            await self.create_queue(queue, QueueOptions(mode=mode))
-        elif there.delivery_mode is not mode:
-            found = declare.differences(there, QueueOptions(mode=mode))
-            raise declare.QueueConflict(queue, tuple(d for d in found if d.setting == "mode"))
-
-    async def finish(self, subscription: Subscription) -> None:
-        """End a subscription; one that has ended already is left alone."""
-        queue = subscription.queue
-        subscription.finish()
-        if self._subscriptions.get(queue) is not subscription:
-            return
-        del self._subscriptions[queue]
-        if self.is_connected:
-            with suppress(LinkError, Timeout):  # then the broker forgets it by itself
-                await self._way.ask(Kind.UNSUBSCRIBE, queue)
+            await subscription.close()
 
     # -- queues ----------------------------------------------------------------------------------
 
@@ -293,7 +221,7 @@ class Broker:
         Raises:
             QueueConflict: it is there with other settings, and ``on_conflict`` is FAIL.
         """
-        await declare.declare(queue, QueueDeclaration(options=options), self._way.ask, on_conflict)
+        await declare(queue, QueueDeclaration(options=options), self._way.ask, on_conflict)
 
 
 def _level(priority: MessagePriority | str) -> str:

@@ -112,6 +112,22 @@ async def declare(
         await ask(Kind.CREATE_QUEUE, queue, options_text(wanted.policy))
 
 
+async def fit(queue: str, mode: DeliveryMode, ask: Ask) -> None:
+    """Let a queue be there with a delivery mode, whatever else it is like.
+
+    Raises:
+        QueueConflict: it is there with another one.
+    """
+    wanted = QueueOptions(mode=mode)
+    answer = await ask(Kind.QUEUE_INFO, queue)
+    if answer.payload is None:
+        await ask(Kind.CREATE_QUEUE, queue, options_text(wanted.policy))
+        return
+    there = differences(queue_info(answer.payload), wanted)
+    if found := tuple(each for each in there if each.setting == "mode"):
+        raise QueueConflict(queue, found)
+
+
 async def declare_all(
     declared: Mapping[str, QueueOptions | QueueDeclaration], ask: Ask, *, again: bool
 ) -> None:

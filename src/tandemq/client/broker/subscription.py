@@ -11,7 +11,7 @@ from tandemq.client.broker.message import Message
 from tandemq.client.errors import BadOption, Misused
 
 if TYPE_CHECKING:
-    from tandemq.client.broker.broker import Broker
+    from tandemq.client.broker.subscriptions import Subscriptions
 
 
 class Subscription:
@@ -28,7 +28,7 @@ class Subscription:
 
     def __init__(
         self,
-        broker: Broker,
+        client: Subscriptions,
         queue: str,
         *,
         mode: DeliveryMode | None = None,
@@ -38,7 +38,7 @@ class Subscription:
             raise BadOption(f"prefetch is {prefetch}; give a whole number, 1 or more")
         self.queue, self.mode, self.prefetch = queue, mode, prefetch
         self.confirmed = False  # the broker knows of it, or will after the next connect
-        self._broker = broker
+        self._client = client
         self._buffer: deque[Message] = deque()
         self._bell = asyncio.Event()
         self._begun = False
@@ -48,7 +48,7 @@ class Subscription:
     def __repr__(self) -> str:
         return f"<Subscription to {self.queue}>"
 
-    # -- for its broker --------------------------------------------------------------------------
+    # -- for its client --------------------------------------------------------------------------
 
     @property
     def headers(self) -> dict[str, str] | None:
@@ -108,7 +108,7 @@ class Subscription:
             raise Misused(f"this subscription to {self.queue} has ended; make another one")
         self._begun = True
         try:
-            await self._broker.begin(self)
+            await self._client.begin(self)
         except BaseException:
             self._begun = False
             self._bell.set()  # others may wait for messages that will not come
@@ -120,4 +120,4 @@ class Subscription:
 
     async def close(self) -> None:
         """End it: what is not settled goes back to the queue, uncharged."""
-        await self._broker.finish(self)
+        await self._client.finish(self)
