@@ -27,31 +27,16 @@ PATIENCE = 1_000  # ms that a pull waits where nothing is left
 Step = Callable[[], Awaitable[int]]
 
 
+def _amount(flag: str, usual: int, least: int, most: int, line: str) -> Callable[[Any], Any]:
+    kind = click.IntRange(least, most)
+    return click.option(flag, type=kind, default=usual, show_default=True, help=line)
+
+
 @verb(_group, link=None)
-@click.option(
-    "--jobs",
-    default=5_000,
-    show_default=True,
-    type=click.IntRange(1, 10_000_000),
-    help="Jobs of a step.",
-)
-@click.option(
-    "--concurrency",
-    default=50,
-    show_default=True,
-    type=click.IntRange(1, 1_000),
-    help="Calls at a time.",
-)
-@click.option(
-    "--size",
-    default=100,
-    show_default=True,
-    type=click.IntRange(0, 1_000_000),
-    help="Bytes of each job.",
-)
-@click.option(
-    "--links", default=4, show_default=True, type=click.IntRange(1, 64), help="Connections."
-)
+@_amount("--jobs", 5_000, 1, 10_000_000, "Jobs of a step.")
+@_amount("--concurrency", 50, 1, 1_000, "Calls at a time.")
+@_amount("--size", 100, 0, 1_000_000, "Bytes of each job.")
+@_amount("--links", 4, 1, 64, "Connections.")
 @link_options
 def bench(jobs: int, concurrency: int, size: int, links: int) -> Shown:
     """Load a server for a moment and print what it did: jobs, rate and times of answers.

@@ -10,11 +10,10 @@ import click
 from tandemq.cli import output
 from tandemq.cli.exits import Refused
 from tandemq.cli.groups import Verbs
-from tandemq.cli.jobs import present
 from tandemq.cli.link import Server
 from tandemq.cli.output import Card, Done, Rows, Shown, columns
 from tandemq.cli.types import DURATION, PAYLOAD
-from tandemq.cli.verb import verb
+from tandemq.cli.verb import present, several, verb
 
 REASONS = (
     "explicit_fail", "max_attempts_exceeded", "timeout", "stalled", "ttl_expired", "worker_lost",
@@ -28,17 +27,12 @@ def dlq() -> None:
     """Look at dead letters, let them run again, forget them."""
 
 
-def filter_options(command: Any) -> Any:
-    """Add the options that say which dead letters are meant."""
-    options = (
-        click.option("--reason", type=click.Choice(REASONS), help="Only what ended like this."),
-        click.option("--older-than", "older", type=DURATION, help="Only what died so long ago."),
-        click.option("--newer-than", "newer", type=DURATION, help="Only what died since then."),
-        click.option("--limit", type=click.IntRange(1), help="At most so many, the oldest first."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+filter_options = several(  # which dead letters are meant
+    click.option("--reason", type=click.Choice(REASONS), help="Only what ended like this."),
+    click.option("--older-than", "older", type=DURATION, help="Only what died so long ago."),
+    click.option("--newer-than", "newer", type=DURATION, help="Only what died since then."),
+    click.option("--limit", type=click.IntRange(1), help="At most so many, the oldest first."),
+)
 
 
 def wanted(options: dict[str, Any]) -> dict[str, Any]:

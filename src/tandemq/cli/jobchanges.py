@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from tandemq.cli.exits import Refused
-from tandemq.cli.jobs import FIRST, job, present
+from tandemq.cli.jobs import FIRST, job
 from tandemq.cli.link import Server
 from tandemq.cli.output import Card, Done, Shown
 from tandemq.cli.types import DURATION, PAYLOAD
-from tandemq.cli.verb import verb
+from tandemq.cli.verb import present, verb
 
 __all__ = ["job"]
 

@@ -13,7 +13,7 @@ from tandemq.cli.groups import Verbs
 from tandemq.cli.link import Server
 from tandemq.cli.output import Card, Done, Rows, Shown, columns
 from tandemq.cli.types import DURATION, PAYLOAD, SIZE
-from tandemq.cli.verb import verb
+from tandemq.cli.verb import present, several, verb
 
 FIRST = ("id", "queue", "name", "state", "data", "returnvalue", "failedReason")
 LISTED = columns("id", "name", "state", "priority", "attempts", "createdAt", "data")
@@ -32,52 +32,37 @@ def job() -> None:
 # -- adding ---------------------------------------------------------------------------------------
 
 
-def add_options(command: Any) -> Any:
-    """Add an option for each field of a push."""
-    options = (
-        click.option("--name", help="Name of the job, by which workers tell what to do."),
-        click.option("--priority", type=int, help="Higher goes first."),
-        click.option("--delay", type=DURATION, help="Wait before it may run."),
-        click.option("--attempts", "maxAttempts", type=int, help="Tries in all."),
-        click.option("--backoff", type=DURATION, help="Wait after a failure."),
-        click.option("--ttl", type=DURATION, help="Time in which it has to start."),
-        click.option("--run-time", "timeout_", type=DURATION, help="Longest time that it may run."),
-        click.option("--id", "jobId", help="Id of your own: adding it again changes nothing."),
-        click.option("--unique-key", "uniqueKey", help="Only one live job may have this key."),
-        click.option("--group", "groupId", help="Group within the queue."),
-        click.option("--depends-on", "dependsOn", multiple=True, help="Job to wait for; repeat."),
-        click.option("--tag", "tags", multiple=True, help="Word to find it by; repeat."),
-        click.option("--size-limit", "sizeLimit", type=SIZE, help="Largest size of the data."),
-        click.option("--lifo", is_flag=True, default=None, help="Before those that wait."),
-        click.option("--durable", is_flag=True, default=None, help="Survives loss of power."),
-        click.option(
-            "--remove-on-complete",
-            "removeOnComplete",
-            is_flag=True,
-            default=None,
-            help="Forget it when it is done.",
-        ),
-        click.option(
-            "--remove-on-fail",
-            "removeOnFail",
-            is_flag=True,
-            default=None,
-            help="Forget it instead of a dead letter.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def present(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that were given, under the names of the wire."""
-    said = {key.rstrip("_"): value for key, value in options.items()}
-    return {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in said.items()
-        if value is not None and value != ()
-    }
+add_options = several(  # one for each field of a push
+    click.option("--name", help="Name of the job, by which workers tell what to do."),
+    click.option("--priority", type=int, help="Higher goes first."),
+    click.option("--delay", type=DURATION, help="Wait before it may run."),
+    click.option("--attempts", "maxAttempts", type=int, help="Tries in all."),
+    click.option("--backoff", type=DURATION, help="Wait after a failure."),
+    click.option("--ttl", type=DURATION, help="Time in which it has to start."),
+    click.option("--run-time", "timeout_", type=DURATION, help="Longest time that it may run."),
+    click.option("--id", "jobId", help="Id of your own: adding it again changes nothing."),
+    click.option("--unique-key", "uniqueKey", help="Only one live job may have this key."),
+    click.option("--group", "groupId", help="Group within the queue."),
+    click.option("--depends-on", "dependsOn", multiple=True, help="Job to wait for; repeat."),
+    click.option("--tag", "tags", multiple=True, help="Word to find it by; repeat."),
+    click.option("--size-limit", "sizeLimit", type=SIZE, help="Largest size of the data."),
+    click.option("--lifo", is_flag=True, default=None, help="Before those that wait."),
+    click.option("--durable", is_flag=True, default=None, help="Survives loss of power."),
+    click.option(
+        "--remove-on-complete",
+        "removeOnComplete",
+        is_flag=True,
+        default=None,
+        help="Forget it when it is done.",
+    ),
+    click.option(
+        "--remove-on-fail",
+        "removeOnFail",
+        is_flag=True,
+        default=None,
+        help="Forget it instead of a dead letter.",
+    ),
+)
 
 
 @verb(job)

@@ -8,11 +8,10 @@ import click
 
 from tandemq.cli import output
 from tandemq.cli.groups import Verbs
-from tandemq.cli.jobs import present
 from tandemq.cli.link import Server
 from tandemq.cli.output import Card, Done, Rows, Shown, columns
 from tandemq.cli.types import DURATION
-from tandemq.cli.verb import verb
+from tandemq.cli.verb import present, verb
 
 PAGE = 1000  # queues of one question
 MODES = ("round-robin", "fan-out-with-ack", "fan-out-without-ack", "priority-based")

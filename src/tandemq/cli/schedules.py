@@ -7,11 +7,10 @@ from typing import Any
 import click
 
 from tandemq.cli.groups import Verbs
-from tandemq.cli.jobs import present
 from tandemq.cli.link import Server
 from tandemq.cli.output import Card, Done, Rows, Shown, columns
 from tandemq.cli.types import DURATION, PAYLOAD
-from tandemq.cli.verb import verb
+from tandemq.cli.verb import present, verb
 
 LISTED = columns("name", "queue", "schedule", "repeatEvery", "timezone", "nextRun", "executions")
 PAGE = 1000

@@ -12,7 +12,7 @@ from tandemq.cli.groups import Verbs
 from tandemq.cli.link import Server
 from tandemq.cli.output import Done, Rows, Shown, columns
 from tandemq.cli.types import STDIN
-from tandemq.cli.verb import verb
+from tandemq.cli.verb import present, verb
 from tandemq.model.permission import Operation
 
 USERS = columns("name", "superuser", "permissions", "tokens", "createdAt")
@@ -112,7 +112,7 @@ def grant(server: Server, name: str, pattern: str, operations: tuple[str, ...]) 
 
     Example: tandemq user grant shop 'orders.*' Publish GetQueueInfo
     """
-    asked = {"operations": list(operations)} if operations else {}
+    asked = present({"operations": operations})
     held = server.call("GrantPermission", name=name, pattern=pattern, **asked)["operations"]
     text = f"{name} may do with {pattern}: {', '.join(held)}."
     return Done(text, {"name": name, "pattern": pattern, "operations": held})
@@ -138,8 +138,9 @@ def list_tokens(server: Server, name: str | None) -> Shown:
 
     Example: tandemq token list shop
     """
-    asked = {} if name is None else {"name": name}
-    return Rows(TOKENS, server.call("ListTokens", **asked)["tokens"], "There is no token.")
+    return Rows(
+        TOKENS, server.call("ListTokens", **present({"name": name}))["tokens"], "There is no token."
+    )
 
 
 @verb(token, "create")
@@ -150,8 +151,7 @@ def create_token(server: Server, name: str, note: str | None) -> Shown:
 
     Example: tandemq token create shop --note 'web server'
     """
-    asked = {} if note is None else {"note": note}
-    made = server.call("CreateToken", name=name, **asked)
+    made = server.call("CreateToken", name=name, **present({"note": note}))
     return Done(made["token"], {key: made[key] for key in ("token", "id", "name", "note")})
 
 

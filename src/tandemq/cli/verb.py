@@ -33,42 +33,41 @@ class Common(NamedTuple):
     sure: bool  # nothing is to be asked
 
 
-def style_options(command: Any) -> Any:
-    """Add the flags of the output."""
-    styles = (
-        ("--json", "json", "Print one JSON document."),
-        ("--jsonl", "jsonl", "Print JSON, one line for each row."),
-        ("--quiet", "quiet", "Print nothing but errors."),
-    )
-    command = click.option(
+def several(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return one decorator for several options, in the order in which the help lists them."""
+
+    def added(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
+
+
+def _style(flag: str, line: str) -> Callable[[Any], Any]:
+    return click.option(f"--{flag}", "style", flag_value=flag, default=None, help=line)
+
+
+style_options = several(
+    _style("json", "Print one JSON document."),
+    _style("jsonl", "Print JSON, one line for each row."),
+    _style("quiet", "Print nothing but errors."),
+    click.option(
         "--color",
         "colour",
         type=click.Choice(("auto", "always", "never")),
         default=None,
         help="Colour the output; auto looks at the terminal, NO_COLOR and FORCE_COLOR.",
-    )(command)
-    for flag, style, line in reversed(styles):
-        command = click.option(flag, "style", flag_value=style, default=None, help=line)(command)
-    return command
-
-
-def link_options(command: Any) -> Any:
-    """Add the flags of the connection."""
-    options = (
-        click.option("--url", metavar="URL", help="Server, as tandemq://host:6789 or TANDEMQ_URL."),
-        click.option("--token", metavar="TOKEN", help="Proof of who asks, or TANDEMQ_TOKEN."),
-        click.option("--timeout", type=DURATION, help="Longest wait for an answer. [default: 30s]"),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def sure_option(command: Any) -> Any:
-    """Add the flag that answers questions beforehand."""
-    return click.option(
-        "-y", "--yes", "sure", is_flag=True, default=None, help="Do not ask before destroying."
-    )(command)
+    ),
+)
+link_options = several(
+    click.option("--url", metavar="URL", help="Server, as tandemq://host:6789 or TANDEMQ_URL."),
+    click.option("--token", metavar="TOKEN", help="Proof of who asks, or TANDEMQ_TOKEN."),
+    click.option("--timeout", type=DURATION, help="Longest wait for an answer. [default: 30s]"),
+)
+sure_option = click.option(
+    "-y", "--yes", "sure", is_flag=True, default=None, help="Do not ask before destroying."
+)
 
 
 class Verb(click.Command):
@@ -151,6 +150,16 @@ def common_of(ctx: click.Context, given: dict[str, Any]) -> Common:
         colour=said["colour"] or "auto",
         sure=bool(said["sure"]),
     )
+
+
+def present(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given, under the names of the wire."""
+    said = {key.rstrip("_"): value for key, value in options.items()}
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in said.items()
+        if value is not None and value != ()
+    }
 
 
 def current() -> Common:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import click
 
 from tandemq.cli.groups import Verbs
-from tandemq.cli.jobs import present
 from tandemq.cli.link import Server
 from tandemq.cli.output import Card, Done, Rows, Shown, columns
-from tandemq.cli.verb import verb
+from tandemq.cli.verb import present, verb
 
 EVENTS = (
     "job.pushed", "job.started", "job.completed", "job.failed", "job.progress", "job.stalled",
