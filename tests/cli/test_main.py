@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -77,3 +78,21 @@ def test_version_prints_the_three_numbers() -> None:
     assert "bunqueue  protocol version 3\n" in text
     assert "data file schema version " in text
     assert '"bunqueue": 3' in CliRunner().invoke(version, ["--json"]).output
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is full")
+def test_output_that_cannot_be_written_is_an_error_of_its_own() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "tandemq", "commands", "--jsonl"]
+        done = subprocess.run(command, stdout=full, stderr=-1, text=True)
+    assert (done.returncode, done.stderr) == (
+        74,
+        "Error: the output cannot be written: No space left on device.\n",
+    )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_place_for_a_socket(closed: str) -> None:
+    line = f'"$0" -m tandemq queue list --url tandemq://127.0.0.1:1 {closed}'
+    done = subprocess.run(["sh", "-c", line, sys.executable], capture_output=True, text=True)
+    assert (done.returncode, "Traceback" in done.stderr) == (3, False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import sys
 from typing import NoReturn
@@ -9,7 +11,7 @@ from typing import NoReturn
 import click
 
 from tandemq import __version__
-from tandemq.cli.exits import Unread
+from tandemq.cli.exits import Exit, Unread
 from tandemq.cli.lazy import LazyGroup
 from tandemq.cli.verb import link_options, style_options, sure_option
 
@@ -134,9 +136,21 @@ def tandemq(**_: object) -> None:
     """
 
 
+UNWRITABLE = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO
+
+
 def main() -> NoReturn:
     """Run the command line and end the process with its exit code."""
+    _fill_streams()
     sys.exit(run())
+
+
+def _fill_streams() -> None:
+    """Put nothing where a stream was closed, or its number would become that of a socket."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            setattr(sys, name, os.fdopen(nothing, "w" if number else "r", closefd=False))
 
 
 def run() -> int:
@@ -159,4 +173,10 @@ def run() -> int:
         unread = Unread()
         unread.show()
         return unread.exit_code
+    except OSError as problem:
+        if problem.errno not in UNWRITABLE:
+            raise
+        Unread().show()
+        click.echo(f"Error: the output cannot be written: {problem.strerror}.", err=True)
+        return Exit.IO
     return code if isinstance(code, int) else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -110,8 +110,18 @@ async def test_what_cannot_be_published_is_refused_before_anything_is_sent() -> 
             await broker.publish("q", object())
         with pytest.raises(Unencodable, match="surrogate"):
             await broker.publish("q", 1, headers={"half": "\ud800"})
+        with pytest.raises(Unencodable, match="at is a moment without a zone"):
+            await broker.publish("q", {"at": datetime(2026, 1, 1)})
         with pytest.raises(BadOption, match="give low, normal, high or critical"):
             await broker.publish("q", 1, priority="urgent")
+        for odd in ({"headers": 5}, {"headers": {"a": 1}}, {"correlation_id": 5}):
+            with pytest.raises(BadOption, match="give a text for each name"):
+                await broker.publish("q", 1, **odd)  # type: ignore[arg-type]
+        with pytest.raises(BadOption, match="queue is 5; give a text"):
+            await broker.publish(5, 1)  # type: ignore[arg-type]
+        for wrong in ({"prefetch": "x"}, {"mode": "x"}):
+            with pytest.raises(BadOption, match="is 'x'; give"):
+                broker.subscribe("q", **wrong)  # type: ignore[arg-type]
         with pytest.raises(PayloadTooLarge, match=r"the broker reads 1048576 \(max_message_size\)"):
             await broker.publish("q", "x" * 1_048_576)
         going = asyncio.create_task(broker.publish("q", "fits"))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 
 from tandemq.client.errors import Unencodable
+from tandemq.wires.bunqueue.caller import Unwritable, check_zones
+
+_UNZONED = re.compile(rb'"\d{4}-\d\d-\d\dT[\d:.]+"')  # as a moment without a zone is written
 
 
 def encoded(payload: Any) -> bytes:
@@ -16,7 +20,12 @@ def encoded(payload: Any) -> bytes:
         Unencodable: JSON cannot carry it.
     """
     try:
-        return _encode(payload)
+        text = _encode(payload)
+        if _UNZONED.search(text):
+            check_zones(payload)
+        return text
+    except Unwritable as why:
+        raise Unencodable(f"the payload cannot be sent: {why}") from None
     except RecursionError:
         raise Unencodable("the payload holds itself, or is nested far too deep") from None
     except (TypeError, ValueError, OverflowError) as why:

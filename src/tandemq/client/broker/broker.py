@@ -143,12 +143,16 @@ class Broker:
             ConnectionLost, Timeout: it may have it.
             Refused: it does not want it; ``QueueFull`` and ``NotAuthorized`` are of this kind.
             Unencodable: JSON cannot carry it.
+            BadOption: a name, a priority or a header is none.
         """
-        said = dict(headers or {})
+        given: object = headers or {}
+        said: dict[Any, Any] = dict(given) if isinstance(given, Mapping) else {"": given}
         if priority is not None:
             said["priority"] = _level(priority)
         if correlation_id is not None:
             said["correlationId"] = correlation_id
+        if not all(isinstance(text, str) for header in said.items() for text in header):
+            raise BadOption(f"the headers are {said}; give a text for each name")
         answer = await self._way.ask(Kind.PUBLISH, queue, encoded(payload), said or None, id)
         return answer.id
 

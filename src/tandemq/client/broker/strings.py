@@ -31,6 +31,9 @@ def place(url: str | None) -> Place:
     Raises:
         WrongUrl: it cannot be read.
     """
+    given: object = url
+    if given is not None and not isinstance(given, str):
+        raise WrongUrl(f"{given!r} is no connection string; write vibemq://host:2925")
     if url is not None and not url.strip():
         raise WrongUrl("the connection string is empty; write vibemq://host:2925")
     if url is not None and url.lower().startswith(SCHEME):

@@ -34,8 +34,11 @@ class Subscription:
         mode: DeliveryMode | None = None,
         prefetch: int | None = None,
     ) -> None:
-        if prefetch is not None and prefetch < 1:
-            raise BadOption(f"prefetch is {prefetch}; give a whole number, 1 or more")
+        if prefetch is not None and (type(prefetch) is not int or prefetch < 1):
+            raise BadOption(f"prefetch is {prefetch!r}; give a whole number, 1 or more")
+        given: object = mode
+        if given is not None and not isinstance(given, DeliveryMode):
+            raise BadOption(f"mode is {mode!r}; give one of {', '.join(map(str, DeliveryMode))}")
         self.queue, self.mode, self.prefetch = queue, mode, prefetch
         self.confirmed = False  # the broker knows of it, or will after the next connect
         self._client = client

@@ -240,6 +240,9 @@ class Way:
         Raises:
             Closed, Misused, WrongLoop, BadOption, and as ``Link.call``
         """
+        given: object = queue
+        if given is not None and not isinstance(given, str):
+            raise BadOption(f"{word(kind)}: the name of the queue is {given!r}; give a text")
         if queue is not None and not queue.strip():
             raise BadOption(f"{word(kind)}: the name of the queue is blank")
         link = await self._linked(word(kind))

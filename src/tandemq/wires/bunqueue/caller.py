@@ -53,7 +53,7 @@ def encode(value: Any) -> bytes:
         raise Unwritable(_blame(value, error)) from None
     # A moment without a zone is text of 19 or 26 characters; looking for those costs nothing.
     if (0xB3 in written or 0xBA in written) and _UNZONED.search(written):
-        _check_zones(value)
+        check_zones(value)
     # What few peers read begins so: 64-bit integers, and extensions, as moments are written.
     if 0xCF in written or 0xD3 in written or 0xD7 in written or 0xD6 in written or 0xC7 in written:
         return _encode(_readable(_builtins(value), ()))
@@ -184,7 +184,7 @@ def _builtins(value: Any) -> Any:
     return msgspec.to_builtins(value, builtin_types=(*_KEPT, Raw), enc_hook=_hook)
 
 
-def _check_zones(value: Any) -> None:
+def check_zones(value: Any) -> None:
     """Refuse moments that say no zone: every reader would take his own.
 
     Raises:

@@ -129,7 +129,8 @@ class Caller:
                     return found
                 found.append(Frame(Kind.ERROR, why.id or "", code=UNREADABLE, text=text))
         if (size := self._frames.refused) is not None:
-            self.broken = f"The server announced a frame of {size} bytes (max {self._limit})."
+            bytes_ = f"{size} bytes (max {self._limit}) with {data[:12]!r}"
+            self.broken = f"The server announced a frame of {bytes_}."
         return found
 
     def _read(self, body: bytes) -> Frame:
