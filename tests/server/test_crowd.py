@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from tests.server.offline import Peer, serving, turns
+from tests.server.offline import FakeTransport, Peer, serving, turns
 from tests.support.wire import packed
 
 from tandemq.server import connections
+from tandemq.server.guests import Guest
+from tandemq.server.http.events import send_on
 from tandemq.server.runtime import Runtime
 
 LIMIT = 1_000_000
@@ -188,3 +192,27 @@ async def test_who_may_not_go_on_sending_is_not_cut_for_it() -> None:
         await peer.answer(reqs[-1])
         await peer.closed()  # now it may, and does not
         assert gone([peer])
+
+
+class Looker(asyncio.Protocol):
+    """Somebody who looks on over HTTP and reads nothing."""
+
+    def __init__(self, server: Runtime) -> None:
+        self.transport = FakeTransport(self)
+        self.transport.peer_reads = False
+        self._guest = Guest(server, "a socket", transport=self.transport, lasting=True)
+        self._guest.enter()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._guest.gone()
+
+
+async def test_what_those_who_look_on_do_not_read_counts_too() -> None:
+    async with serving(max_buffered_bytes=LIMIT) as server:
+        transports = [Looker(server).transport for _ in range(10)]
+        for _ in range(10):
+            for transport in transports:
+                send_on(server, transport, b"x" * PIECE)
+                await turns(2)
+                assert kept(server) <= LIMIT + PIECE
+        assert 0 < sum(transport.aborted for transport in transports) < 10

@@ -66,7 +66,7 @@ class Guest:
     is_broker = False
     busy = False
     delivered = 0.0
-    kept_bytes = 0
+    asking = 0  # bytes of what it has asked and is not answered
     failed_logins = 0
     broken = True
     backlog: ClassVar[deque[Any]] = deque()  # stays empty: nothing of a guest is ever put off
@@ -96,10 +96,18 @@ class Guest:
         self.owed = self.waiting = 0
         self.window = float("inf")
         self.spared: int | None = None
-        self.farewell: Callable[[], None] | None = None  # called when it is gone
+        self.farewell: Callable[[], object] | None = None  # called when it is gone
         self.runtime = runtime
         self._lasting = lasting
         self._asked: set[Asked] = set()
+
+    @property
+    def kept_bytes(self) -> int:
+        """About what is kept for it; who only asks once has a line that counts it."""
+        if not self._lasting or self.transport is None:
+            return 0
+        transport = cast("asyncio.WriteTransport", self.transport)
+        return transport.get_write_buffer_size() + self.asking
 
     async def ask(self, request: Any) -> Any:
         """Run a request and return its answer.
@@ -177,8 +185,8 @@ class Guest:
     def gone(self) -> None:
         """It has hung up: what it waits for ends, and what it has not seen goes back."""
         self.runtime.lost(cast("Connection", self))
-        if self.farewell is not None:
-            self.farewell()
         for asked in list(self._asked):
             if not asked.done():
                 asked.set_exception(ConnectionError(STOPPED))
+        if self.farewell is not None:
+            self.farewell()

@@ -17,7 +17,6 @@ from starlette.types import ASGIApp
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from tandemq.commands.table import Permission
 from tandemq.model.errors import TandemqError
 from tandemq.server.guests import Guest
 from tandemq.server.http import (
@@ -33,7 +32,7 @@ from tandemq.server.http import (
     websocket,
 )
 from tandemq.server.http.door import Door
-from tandemq.server.http.face import Face, answer, refusal
+from tandemq.server.http.face import Face, refusal
 from tandemq.server.http.line import SILENT, Line, Lines, SocketLine
 from tandemq.server.inside import Inside
 from tandemq.server.ports import bound
@@ -62,11 +61,7 @@ def application(face: Face) -> ASGIApp:
     """Return the application: the routes of every part, and what is said where there is none."""
 
     async def nowhere(request: Request, _: Exception) -> Response:
-        try:
-            await face.caller(request, Permission.OPEN)
-        except TandemqError as error:
-            return refusal(error)
-        return answer({"ok": False, "error": "Not found"}, 404)
+        return await face.nowhere(request)
 
     async def refused(_: Request, error: Exception) -> Response:
         return refusal(error)
@@ -140,6 +135,7 @@ async def _ended(runtime: Runtime, state: ServerState) -> None:
     for guest in open:
         if isinstance(guest, Guest) and not isinstance(guest, Inside):
             guest.close()
+    await asyncio.sleep(0)  # they are told so
     for line in list(state.connections):
         line.shutdown()
     if state.tasks:

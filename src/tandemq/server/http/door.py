@@ -37,16 +37,10 @@ class Door:
         told = {name: value for name, value in scope["headers"] if name in TELLING}
         allowed = self._allowed(told.get(b"origin"))
         foreign = allowed is None and _is_foreign(scope["path"], told)
-        if scope["type"] == "websocket":
-            if foreign:
-                await send({"type": "websocket.close", "code": 1008})
-            else:
-                await self._app(scope, receive, send)
-            return
         headers = list(self._face.headers)
         if allowed is not None:
             headers.append((b"access-control-allow-origin", allowed))
-        if scope["method"] == "OPTIONS":
+        if scope.get("method") == "OPTIONS":
             await _preflight(send, headers)
             return
         send = _with(headers, send)

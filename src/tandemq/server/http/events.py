@@ -20,8 +20,10 @@ from tandemq.commands.table import Permission
 from tandemq.model.errors import AccessDenied
 from tandemq.model.permission import Operation
 from tandemq.server.feed import SSE, Full, Wants
+from tandemq.server.http.express import SMALL
 from tandemq.server.http.face import Caller, Face
 from tandemq.server.http.merge import segment
+from tandemq.server.runtime import Runtime
 from tandemq.server.telling import as_sse, line
 
 log = logging.getLogger("tandemq.http")
@@ -67,6 +69,20 @@ def heard_by(caller: Caller, queue: str | None) -> str | None:
     return caller.identity.user
 
 
+def send_on(runtime: Runtime, transport: asyncio.Transport, data: bytes) -> None:
+    """Write to a client for which nobody waits; one that does not read is cut."""
+    if transport.is_closing():
+        return
+    unread = transport.get_write_buffer_size()
+    if unread > UNREAD:
+        log.warning("cutting a client of HTTP that leaves %d bytes unread", unread)
+        transport.abort()
+        return
+    transport.write(data)
+    if unread or len(data) > SMALL:
+        runtime.crowd.grew(len(data))
+
+
 def _number(text: str | None) -> int:
     """Return the number of the last event that a client has seen; 0 is none."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 20 else 0
@@ -105,16 +121,9 @@ class Stream(Response):
         await send({"type": "http.response.body"})
 
     def write(self, data: bytes) -> None:
-        """Send what is written already; a client that does not read is cut."""
-        transport = self._transport
-        if transport is None or transport.is_closing():
-            return
-        unread = transport.get_write_buffer_size()
-        if unread > UNREAD:
-            log.warning("cutting a reader of events that leaves %d bytes unread", unread)
-            transport.abort()
-            return
-        transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        """Send what is written already."""
+        if self._transport is not None:
+            send_on(self._runtime, self._transport, b"%x\r\n%b\r\n" % (len(data), data))
 
     def _hello(self) -> bytes:
         """Return what stands first: who the client is, and what it has missed."""

@@ -60,9 +60,7 @@ class Express(Guest):
         peer = line.client
         title = f"{peer[0]}:{peer[1]}" if peer else "an HTTP client"
         origin = face.origins.of({"client": peer, "headers": ()})
-        super().__init__(
-            face.runtime, title, trusted=True, origin=origin, transport=line.transport
-        )
+        super().__init__(face.runtime, title, trusted=True, origin=origin, transport=line.transport)
         self.session = self
         self.need = 0  # bytes of which a request consists that has not come as a whole
         self._face, self._line = face, line
@@ -197,7 +195,7 @@ class Express(Guest):
     # -- for the runtime -----------------------------------------------------------------------
 
     @property
-    def kept_bytes(self) -> int:  # type: ignore[override]
+    def kept_bytes(self) -> int:
         """About what is kept for it: answers that are not read, a request that is not whole."""
         transport: Any = self.transport
         return int(transport.get_write_buffer_size()) + self._line.unfinished

@@ -119,6 +119,14 @@ class Face:
         caller.identity = identity = await accounts.proven(caller.origin, proof)
         caller.trusted = accounts.may_everything(identity)
 
+    async def nowhere(self, request: HTTPConnection) -> Response:
+        """Return what is said where there is nothing; without a token not even that."""
+        try:
+            await self.caller(request, Permission.OPEN)
+        except TandemqError as error:
+            return refusal(error)
+        return answer({"ok": False, "error": "Not found"}, 404)
+
     # -- what is asked -------------------------------------------------------------------------
 
     async def ask(self, request: HTTPConnection, command: str, fields: dict[str, Any]) -> Any:

@@ -15,6 +15,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from tandemq.model.errors import TooManyConnections
 from tandemq.server.http import jsontext
+from tandemq.server.http.events import UNREAD
 from tandemq.server.http.express import Express
 from tandemq.wires.wording import in_bunqueue
 
@@ -35,6 +36,7 @@ HELD: Final = 64 << 10  # bytes of requests to come that are read before the pre
 SILENT: Final = 75.0  # s between two requests
 SWEEP: Final = 1.0  # s between two looks at all lines
 
+NO_HANDSHAKE: Final = "The request is no handshake of a WebSocket that can be understood"
 STATUSES: Final = {
     400: "The request is not HTTP that can be understood",
     408: "The request did not arrive in time",
@@ -51,12 +53,13 @@ class Line(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, state, {"line": self}, loop)
         self.logger, self.access_log = log, False
-        self._face = face
+        self.face = face
         self._callers: set[Caller] = set()
         self._express: Express | None = None
         self._left = bytearray()  # what has come for the short way and cannot be served yet
         self._parsing = self._in_head = False  # uvicorn's parser has part of a request
         self._touched = False  # it has had one, ever
+        self._known = False  # its head is read, so that the cycle is the one that answers it
         self._size = 0  # bytes of it
         self._status = 400  # what is wrong with it
         self._heard = 0.0  # when it began, or the one before ended
@@ -65,7 +68,7 @@ class Line(HttpToolsProtocol):
     @property
     def common(self) -> bytes:
         """The headers that all answers of the short way have."""
-        return self._face.common
+        return self.face.common
 
     @property
     def unfinished(self) -> int:
@@ -77,8 +80,8 @@ class Line(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._heard = self.loop.time()
-        self._express = express = Express(self._face, self)
-        crowd = self._face.runtime.crowd
+        self._express = express = Express(self.face, self)
+        crowd = self.face.runtime.crowd
         if not crowd.welcomes(express.origin):
             transport.close()
         elif not crowd.enter(express):  # type: ignore[arg-type]
@@ -93,13 +96,17 @@ class Line(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self) -> None:
-        """Leave the connection to the protocol of WebSockets."""
+        """Leave the connection to the protocol of WebSockets, once all before is answered."""
+        cycle: Any = self.cycle  # None at first
+        if cycle is not None and not cycle.response_complete:
+            self._refuse(400)
+            return
         self._close_short_way()
         super().handle_websocket_upgrade()
 
     def _close_short_way(self) -> None:
         if self._express is not None:
-            self._face.runtime.lost(self._express)  # type: ignore[arg-type]
+            self.face.runtime.lost(self._express)  # type: ignore[arg-type]
             self._express.session = None  # it would stay until the next collection
             self._express = None
 
@@ -173,7 +180,7 @@ class Line(HttpToolsProtocol):
 
     def _take_long_way(self, data: bytes) -> None:
         self._size += len(data)
-        most = MOST_HEAD if self._in_head else self._face.settings.max_frame_bytes + SLACK
+        most = MOST_HEAD if self._in_head else self.face.settings.max_frame_bytes + SLACK
         if self._parsing and self._size > most:
             self._refuse(431 if self._in_head else 413)
             return
@@ -182,11 +189,12 @@ class Line(HttpToolsProtocol):
     def data_fed(self, data: bytes) -> None:
         """Let uvicorn read on."""
         if self._express is not None:
-            self._face.runtime.crowd.silent.pop(self._express.id, None)
+            self.face.runtime.crowd.silent.pop(self._express.id, None)
         super().data_received(data)
 
     def on_message_begin(self) -> None:
         self._parsing = self._in_head = self._touched = True
+        self._known = False
         self._size, self._status = 0, 400
         self._heard = self.loop.time()
         super().on_message_begin()
@@ -201,6 +209,7 @@ class Line(HttpToolsProtocol):
         if version not in ("1.0", "1.1") or hosts > 1 or (version == "1.1" and not hosts):
             raise ValueError("it cannot be told for whom it is")
         super().on_headers_complete()
+        self._known = True
 
     def on_message_complete(self) -> None:
         self._parsing = False
@@ -209,7 +218,7 @@ class Line(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         self._heard = self.loop.time()
         self._callers.clear()
-        self._face.runtime.crowd.grew(self.transport.get_write_buffer_size())
+        self.face.runtime.crowd.grew(self.transport.get_write_buffer_size())
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -218,11 +227,10 @@ class Line(HttpToolsProtocol):
 
     def _refuse(self, status: int, text: str = "") -> None:
         """Say what is wrong, and hang up: where the next request would begin is not known."""
-        body = jsontext.written({"ok": False, "error": text or STATUSES[status]})
-        head = b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
         cycle: Any = self.cycle  # None at first
-        if cycle is None or cycle.response_complete or not cycle.response_started:
-            self.transport.write(STATUS_LINE[status] + self.common + head + body)
+        before = cycle is None or (cycle.response_complete and not self._known)
+        if before or not cycle.response_started:
+            self.transport.write(_last_words(self.face, status, text))
         self.transport.close()
 
     # -- who is answered, and when it is enough ------------------------------------------------
@@ -249,12 +257,33 @@ class Line(HttpToolsProtocol):
             self.transport.close()
 
 
+def _last_words(face: Face, status: int, text: str = "") -> bytes:
+    """Return an answer behind which nothing comes."""
+    body = jsontext.written({"ok": False, "error": text or STATUSES[status]})
+    head = b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
+    return STATUS_LINE[status] + face.common + head + body
+
+
 class SocketLine(WebSocketsSansIOProtocol):
     """One WebSocket."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.logger = log
+
+    def data_received(self, data: bytes) -> None:
+        """Read on. What comes first is a whole request, which may still be no handshake."""
+        super().data_received(data)
+        if not self.handshake_initiated:
+            self.transport.write(_last_words(self.app_state["line"].face, 400, NO_HANDSHAKE))
+            self.transport.close()
+
+    def handle_ping(self) -> None:
+        """Answer a ping; who leaves the answers unread is cut."""
+        if self.transport.get_write_buffer_size() > UNREAD:
+            self.transport.abort()
+        else:
+            super().handle_ping()
 
     def handle_text(self, event: Any) -> None:
         """Hand text over as the bytes it is; what is no UTF-8 is no JSON either."""

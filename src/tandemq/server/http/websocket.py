@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import Any, Final
 
 from starlette.responses import PlainTextResponse
@@ -19,7 +20,6 @@ from tandemq.commands.all import COMMANDS
 from tandemq.commands.table import Permission
 from tandemq.model.errors import (
     BadRequest,
-    Forbidden,
     Malformed,
     TandemqError,
     UnknownCommand,
@@ -27,7 +27,7 @@ from tandemq.model.errors import (
 from tandemq.server.feed import SOCKET, Full, Wants
 from tandemq.server.guard import Window
 from tandemq.server.http import jsontext
-from tandemq.server.http.events import UNREAD, heard_by
+from tandemq.server.http.events import heard_by, send_on
 from tandemq.server.http.face import Caller, Face, in_http, refusal
 from tandemq.server.http.merge import segment
 from tandemq.server.telling import CLOSE, as_message, as_raw, framed
@@ -35,6 +35,7 @@ from tandemq.server.telling import CLOSE, as_message, as_raw, framed
 log = logging.getLogger("tandemq.http")
 
 AT_A_TIME: Final = 1_000  # commands of one client that may wait for their answers
+ASKING: Final = 8 << 20  # bytes of them
 RESTART: Final = 1012  # why a WebSocket is closed: the server goes
 POLICY: Final = 1008  # or whoever has it may not stay
 NAMES: Final = {
@@ -70,7 +71,6 @@ def routes(face: Face) -> list[BaseRoute]:
 
     async def serve(socket: WebSocket) -> None:
         try:
-            _check_origin(face, socket)
             caller = await face.caller(socket, Permission.OPEN, lasting=True)
             try:
                 name = socket.path_params.get("queue")
@@ -87,21 +87,11 @@ def routes(face: Face) -> list[BaseRoute]:
         except (TandemqError, ConnectionError) as error:
             await socket.send_denial_response(refusal(error))
 
-    return [WebSocketRoute(path, serve) for path in ("/ws", "/ws/queues/{queue}")]
+    async def nowhere(socket: WebSocket) -> None:
+        await socket.send_denial_response(await face.nowhere(socket))
 
-
-def _check_origin(face: Face, socket: WebSocket) -> None:
-    """See to it that no page of a stranger speaks for whoever looks at it.
-
-    Raises:
-        Forbidden
-    """
-    origin = socket.headers.get("origin")
-    allowed = face.settings.cors_allowed
-    if origin is None or "*" in allowed or origin in allowed:
-        return
-    if origin.partition("://")[2] != socket.headers.get("host"):
-        raise Forbidden(f"Pages of {origin[:200]} may not connect; add it to cors_origins")
+    known = [WebSocketRoute(path, serve) for path in ("/ws", "/ws/queues/{queue}")]
+    return [*known, WebSocketRoute("/{rest:path}", nowhere)]
 
 
 class Talk:
@@ -121,7 +111,8 @@ class Talk:
         caller, settings = self._caller, self._face.settings
         if settings.requests_per_minute:
             caller.limiter = Window(settings.requests_per_minute, settings.request_window_ms)
-        caller.farewell = self._hang_up
+        # What is answered meanwhile goes first.
+        caller.farewell = partial(self._face.runtime.loop.call_soon, self._hang_up)
         self._feed.join(self, self._wants)
         try:
             while (message := await self._socket.receive())["type"] == "websocket.receive":
@@ -131,16 +122,8 @@ class Talk:
             caller.farewell = None
 
     def write(self, data: bytes) -> None:
-        """Send frames; a client that does not read is cut."""
-        transport = self._transport
-        if transport.is_closing():
-            return
-        unread = transport.get_write_buffer_size()
-        if unread > UNREAD:
-            log.warning("cutting a WebSocket that leaves %d bytes unread", unread)
-            transport.abort()
-            return
-        transport.write(data)
+        """Send frames."""
+        send_on(self._face.runtime, self._transport, data)
 
     def _hang_up(self) -> None:
         why = RESTART if self._face.runtime.winding_down else POLICY
@@ -151,8 +134,9 @@ class Talk:
 
     async def _heard(self, text: bytes) -> None:
         """Begin with a command; the next one need not wait for its answer."""
-        if len(self._asked) >= AT_A_TIME:
+        while len(self._asked) >= AT_A_TIME or self._caller.asking > ASKING:
             await asyncio.wait(self._asked, return_when=asyncio.FIRST_COMPLETED)
+        self._caller.asking += len(text)
         task = asyncio.get_running_loop().create_task(self._answer(text))
         self._asked.add(task)
         task.add_done_callback(self._asked.discard)
@@ -168,6 +152,8 @@ class Talk:
         except Exception as bug:
             log.exception("a bug in a command of a WebSocket")
             told = {"ok": False, "error": in_http(bug)}
+        finally:
+            self._caller.asking -= len(text)
         self.write(framed(jsontext.written({**told, **req})))
 
     async def _done(self, name: Any, fields: dict[str, Any]) -> dict[str, Any]:
