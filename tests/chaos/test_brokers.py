@@ -60,7 +60,7 @@ class Ledger:
 
 async def joined(port: int, wire: Wire) -> Broker:
     options = {"command_timeout": TIMEOUT, "keep_alive_interval": 0.5, "reconnect_policy": SOON}
-    return await client(port, wire, **options).connect()
+    return await client(port, wire, **options).connect(patience=20)
 
 
 async def publish_on_and_on(broker: Broker, ledger: Ledger, queue: str, number: int) -> None:
