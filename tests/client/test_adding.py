@@ -24,12 +24,6 @@ from tandemq.client.job import Job
 
 
 @pytest.fixture
-async def peer() -> AsyncIterator[Peer]:
-    async with Peer() as running:
-        yield running
-
-
-@pytest.fixture
 async def client(peer: Peer) -> AsyncIterator[AsyncClient]:
     async with AsyncClient(peer.url, pool_size=1, command_timeout=5.0) as running:
         await running.connect()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -22,12 +21,6 @@ from tandemq.client.line import State
 from tandemq.client.pool import Pool
 
 QUICK = {"reconnect_delay": 0.01, "command_timeout": 5.0}
-
-
-@pytest.fixture
-async def peer() -> AsyncIterator[Peer]:
-    async with Peer() as running:
-        yield running
 
 
 def quick(peer: Peer, **options: Any) -> Pool:

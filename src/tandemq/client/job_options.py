@@ -48,14 +48,18 @@ class JobOptions(TypedDict, total=False):
     lifo: bool
     """Before those that wait, instead of behind them."""
     durable: bool
+    """It is on the disk before it is confirmed, whatever the server does with others."""
     remove_on_complete: bool
+    """Forget it, and its result, when it is completed."""
     remove_on_fail: bool
+    """Forget it when it failed for good, instead of keeping a dead letter."""
     stall_timeout: Span
     """A worker that is silent for so long is taken for dead."""
     tags: Iterable[str]
     group: str
     """Groups take turns, and may have limits of their own."""
     group_max_size: int
+    """Refuse it when its group holds so many already."""
     cost: float
     """What it counts against a rate limit; 1 is usual."""
     unique_key: str
@@ -67,22 +71,33 @@ class JobOptions(TypedDict, total=False):
     keep_key: bool
     """Hold the key through retries, too."""
     debounce_id: str
+    """Kept and shown with it, as ``debounce_ttl`` is; nothing more."""
     debounce_ttl: Span
     depends_on: Iterable[str]
     """Ids of jobs that must be completed first."""
     parent_id: str
+    """The job that waits for this one; ``Step`` sets this and ``children_ids`` by itself."""
     children_ids: Iterable[str]
     on_failure: OnFailure
     """What its final failure does to its parent."""
     cascade_on_failure: bool
+    """If its parent dies of its failure, the parent's own parent is told in turn."""
     fail_on_removal: bool
+    """To be taken away counts as a failure for its parent, too."""
     max_stalls: int
+    """So often its worker may fall silent before it is a dead letter; 0 is no limit."""
     max_interruptions: int
+    """So often the connection of its worker may break before that; 10 is usual."""
     keep_logs: int
+    """Lines of its log that stay, at most 100."""
     stack_trace_limit: int
+    """Lines of a failure's stack that stay; 10 is usual."""
     size_limit: int
+    """Refuse it when its data takes more bytes of JSON text."""
     created_at: datetime
+    """When it was made, if that was not now."""
     repeat: Repeat
+    """It comes again when it is completed; ``queue.schedules`` needs no completion."""
 
 
 Writer = Callable[[Any, str], Any]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
+from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 from tandemq.client.depends import Provider
 from tandemq.client.errors import BadOption
@@ -199,6 +199,17 @@ class TaskQueue(Queue):
                 del known[provider]
             else:
                 known[provider] = before
+
+    @contextmanager
+    def redirected(self, target: Target) -> Iterator[Self]:
+        """Let it use another server for a while, for tests."""
+        own = self.pool, self._client
+        self.pool, self._client = Pool(target), Client(target)
+        try:
+            yield self
+        finally:
+            self._client.close()
+            self.pool, self._client = own
 
     # -- work ----------------------------------------------------------------------------------
 

@@ -7,15 +7,13 @@ tests with and without an event loop, whichever plugin runs that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, Self, get_args
 
 from tandemq.client.client import AsyncClient
 from tandemq.client.errors import Misused
 from tandemq.client.job import Job
-from tandemq.client.pool import Pool
 from tandemq.client.portal import in_a_loop
 from tandemq.client.queue import JobState, Queue
 from tandemq.client.sync import Client
@@ -89,16 +87,9 @@ class Stage:
             self._local.runtime.begin()
             await asyncio.sleep(0)  # until the turn has ended
 
-    @contextmanager
-    def serves(self, queue: TaskQueue) -> Iterator[TaskQueue]:
-        """Let a queue of the program use this server instead of its own."""
-        real, client = queue.pool, queue._client
-        queue.pool, queue._client = Pool(self.target), Client(self.target)
-        try:
-            yield queue
-        finally:
-            queue._client.close()
-            queue.pool, queue._client = real, client
+    def serves(self, queue: TaskQueue) -> AbstractContextManager[TaskQueue]:
+        """Let a queue of the program use this server instead of its own, inside ``with``."""
+        return queue.redirected(self.target)
 
     # -- work ----------------------------------------------------------------------------------
 
