@@ -282,3 +282,17 @@ def test_a_refused_file_can_be_opened_when_the_cause_is_gone(path: Path) -> None
     store.open()
     store.commit(Batch(new=ROWS))
     store.close()
+
+
+def test_what_users_sent_is_for_the_owner_of_the_file_alone(path: Path) -> None:
+    with opened(path) as store:
+        store.commit(Batch(new=ROWS))
+        beside = [each for each in path.parent.iterdir() if each.name != path.name + ".lock"]
+        assert len(beside) >= 2, "data and log"
+        assert {each.stat().st_mode & 0o777 for each in beside} == {0o600}
+
+
+def test_the_mode_of_a_file_that_is_there_stays(filled: Path) -> None:
+    filled.chmod(0o640)
+    with opened(filled):
+        assert filled.stat().st_mode & 0o777 == 0o640

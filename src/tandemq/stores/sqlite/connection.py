@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -64,6 +65,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """
     db: sqlite3.Connection | None = None
     try:
+        _make_private(path)
         db = sqlite3.connect(
             URI.format(path.as_uri()),
             uri=True,
@@ -101,6 +103,15 @@ def _set_wal(db: sqlite3.Connection, path: Path) -> None:
             f"network folder? journal_mode stayed {mode}). Keep the data on a local disk, "
             "or start with --data memory."
         )
+
+
+def _make_private(path: Path) -> None:
+    """Make a missing file for its owner alone; what SQLite adds beside it gets the same mode.
+
+    It will hold what users sent, and what proves who they are.
+    """
+    with suppress(OSError):  # it is there, or SQLite says why it cannot be
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _close(db: sqlite3.Connection | None) -> None:

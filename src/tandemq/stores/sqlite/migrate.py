@@ -77,6 +77,7 @@ def _copy(db: sqlite3.Connection, path: Path, version: int) -> None:
         partial.unlink(missing_ok=True)
         with closing(sqlite3.connect(partial)) as target:
             db.backup(target)
+        partial.chmod(path.stat().st_mode & 0o777)
         with partial.open("rb") as written:
             os.fsync(written.fileno())
         partial.replace(copy)
