@@ -51,9 +51,8 @@ class Hands:
         self, pool: Pool, repertoire: Repertoire, pull: dict[str, Any], concurrency: int, park: int
     ) -> None:
         """``pull`` are the fields of a pull; ``park`` is in ms."""
-        self._pool, self._repertoire, self._concurrency, self._park = (
-            pool, repertoire, concurrency, park,
-        )  # fmt: skip
+        self._pool, self._repertoire = pool, repertoire
+        self._concurrency, self._park = concurrency, park
         self._queue: str = pull["queue"]
         self._loop = asyncio.get_running_loop()
         self.figures = Figures()

@@ -46,11 +46,16 @@ class Repertoire:
         """Return what runs jobs of a name, None where nothing does."""
         return self.routines.get(name or "", self.anything)
 
-    def around(self, layer: Any) -> Any:
-        """Take a middleware or a lifespan as a context manager, however it was written."""
-        if not callable(layer):
-            raise BadOption(f"{layer!r} cannot be called: give a function that yields once")
-        return asynccontextmanager(layer) if isasyncgenfunction(layer) else layer
+
+def around(layer: Any) -> Any:
+    """Return a middleware or a lifespan as a context manager, however it was written.
+
+    Raises:
+        BadOption: it is neither.
+    """
+    if not callable(layer):
+        raise BadOption(f"{layer!r} cannot be called: give a function that yields once")
+    return asynccontextmanager(layer) if isasyncgenfunction(layer) else layer
 
 
 class Performer:

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 from tandemq.client.depends import Provider
 from tandemq.client.errors import BadOption
 from tandemq.client.outcomes import Retry
-from tandemq.client.performing import Repertoire
+from tandemq.client.performing import Repertoire, around
 from tandemq.client.pool import Pool
 from tandemq.client.queue import Queue
 from tandemq.client.routine import Place
@@ -178,12 +178,12 @@ class TaskQueue(Queue):
         ``layer`` takes the ``Context`` and yields once; what the handler raises comes out of its
         ``yield``.
         """
-        self.repertoire.middleware.append(self.repertoire.around(layer))
+        self.repertoire.middleware.append(around(layer))
         return layer
 
     def lifespan(self, layer: M) -> M:
         """Put an asynchronous context manager around the run of each worker."""
-        self.repertoire.lifespans.append(self.repertoire.around(layer))
+        self.repertoire.lifespans.append(around(layer))
         return layer
 
     @contextmanager

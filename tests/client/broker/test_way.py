@@ -497,7 +497,7 @@ async def test_a_forked_process_needs_a_client_of_its_own(
 ) -> None:
     async with place() as (_, broker):
         with monkeypatch.context() as forked:
-            forked.setattr("os.getpid", lambda: -1)
+            forked.setattr("tandemq.client.broker.way.generation", lambda: -1)
             with pytest.raises(WrongLoop, match="forked"):
                 await broker.publish("q", 1)
         await broker.publish("q", 1)

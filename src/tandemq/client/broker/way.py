@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -26,6 +25,7 @@ from tandemq.client.errors import (
     Unavailable,
     WrongLoop,
 )
+from tandemq.client.forks import generation
 from tandemq.client.url import Target
 from tandemq.wires.vibemq.caller import Caller
 from tandemq.wires.vibemq.frames import Frame
@@ -79,7 +79,9 @@ class Way:
         self._over: TandemqError | None = None  # why there will be none
         self._returning: asyncio.Task[None] | None = None
         self._wait = float(options.command_timeout)  # type: ignore[arg-type]
-        self._home: tuple[asyncio.AbstractEventLoop, int] | None = None  # loop, process
+        self._home: tuple[asyncio.AbstractEventLoop, int] | None = (
+            None  # loop, and the process as its generation
+        )
 
     def __str__(self) -> str:
         return str(self._target)
@@ -133,7 +135,7 @@ class Way:
 
     def _check_home(self) -> None:
         """Belong to the loop and the process of the first call."""
-        here = asyncio.get_running_loop(), os.getpid()
+        here = asyncio.get_running_loop(), generation()
         if (self._home or here) != here:
             raise WrongLoop(
                 f"this client of {self} belongs to another event loop, or to the process that this "
