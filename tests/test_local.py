@@ -102,9 +102,9 @@ async def test_it_is_used_while_it_is_open() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "memory", "memory://x", "file:", "file://", "redis://x", "x.db"]
+    "url", ["", "memory", "memory://x", "file:", "file://", "redis://x", "x.db", 5, None]
 )
-def test_a_url_that_opens_nothing_says_what_does(url: str) -> None:
+def test_a_url_that_opens_nothing_says_what_does(url: Any) -> None:
     with pytest.raises(BadSetting, match=r"memory://, or file:jobs.db"):
         tandemq.open(url)
 

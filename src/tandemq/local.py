@@ -151,6 +151,9 @@ def open(url: str = "memory://", **settings: Any) -> Local:
 
 
 def _data(url: str) -> str:
+    given: object = url
+    if not isinstance(given, str):
+        raise BadSetting(f"{given!r} opens nothing: write memory://, or file:jobs.db", "data")
     scheme, colon, rest = url.partition(":")
     path = rest.removeprefix("//") if rest.startswith("//") and rest != "//" else rest
     if scheme == MEMORY and colon and rest in ("", "//"):

@@ -41,6 +41,13 @@ async def jobs_are_added_one_by_one_and_many_at_once(client: AsyncClient, name: 
     assert name in await client.queues()
 
 
+async def a_flow_is_made_of_steps(client: AsyncClient, name: str) -> None:
+    odd: Any = {"name": "a"}
+    for flow in ([odd], [Step(name, "a").after(odd)]):
+        with pytest.raises(BadOption, match="give a Step"):
+            await client.flows.add_many(flow)
+
+
 async def options_mean_what_they_say(client: AsyncClient, name: str) -> None:
     queue = client.queue(name)
     moment = datetime.now(UTC) + timedelta(minutes=10)
@@ -281,6 +288,7 @@ async def webhooks_are_added_and_removed(client: AsyncClient, name: str) -> None
 PROMISES: list[Promise] = [
     jobs_are_added_one_by_one_and_many_at_once,
     options_mean_what_they_say,
+    a_flow_is_made_of_steps,
     a_job_is_looked_at_and_changed,
     a_job_is_worked_on_by_hand,
     a_dead_letter_is_kept_and_retried,

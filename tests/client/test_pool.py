@@ -46,6 +46,16 @@ async def test_nothing_is_opened_before_the_first_call(peer: Peer) -> None:
     await pool.close()
 
 
+async def test_a_pool_that_is_closed_while_it_connects_keeps_no_link(peer: Peer) -> None:
+    pool = quick(peer)
+    connecting = asyncio.create_task(pool.connect())
+    await asyncio.sleep(0)  # it begins
+    await pool.close()
+    with pytest.raises(Closed):
+        await connecting
+    await until(lambda: peer.links and peer.gone == peer.links, "it has come and left")
+
+
 async def test_no_patience_at_all_is_none(peer: Peer) -> None:
     peer.answer = silent()
     async with AsyncClient(peer.url) as client:

@@ -113,6 +113,9 @@ class _Plan:
 
     def put(self, step: Step, parent: tuple[str, str] | None = None) -> str:
         """Put a step behind its children, and return its id."""
+        given: object = step
+        if not isinstance(given, Step):
+            raise BadOption(f"a flow is made of steps, not of {given!r}; give a Step")
         id = step.id or f"{self._flow}-{next(self._numbers):05}"
         children = [self.put(child, (id, step.queue)) for child in step.children]
         data = _as_map(step)

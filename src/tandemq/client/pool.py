@@ -265,13 +265,16 @@ class Pool:
         """Make sure that there is a connection, with one attempt; return what the server said.
 
         Raises:
-            ConnectFailed, WrongServer, CertificateRefused, NotAuthorized, BadOption
+            ConnectFailed, WrongServer, CertificateRefused, NotAuthorized, BadOption, Closed
         """
         self.checked_loop()
         link = self._pick() or next(iter(self._links), None)
         if link is None:
             line = Line(self)
             link = await line.connect()
+            if self.closed:  # meanwhile
+                link.close()
+                self.checked_loop()
             self._lines.append(line)
             line.start(link)
         return link.server
