@@ -164,6 +164,7 @@ async def test_a_purge_leaves_what_somebody_holds(at: Room) -> None:
         ("POST", "/api/queues/q/messages/a", 405),
         ("POST", "/api/version", 405),
         ("DELETE", "/api/health", 405),
+        ("HEAD", "/api/version", 200),
         ("GET", "/api/none", 404),
         ("GET", "/api", 404),
         ("GET", "/api/queues/", 404),

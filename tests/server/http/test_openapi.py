@@ -11,10 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.server.offline import serving
 from tests.support.server import Server, clean_environment, is_own
 from tests.support.web import Web
 
 from tandemq.commands.all import COMMANDS
+from tandemq.server.http.app import PARTS
+from tandemq.server.http.face import Face
 from tandemq.server.http.manual import HEADERS, rendered
 from tandemq.server.http.openapi import document
 
@@ -48,6 +51,14 @@ def test_every_route_of_the_table_is_in_the_document() -> None:
         for route in row.http:
             operation = paths[route.path][route.method.lower()]
             assert operation["summary"] == row.summary
+
+
+async def test_every_other_route_is_in_the_document() -> None:
+    async with serving() as runtime:
+        face = Face(runtime)
+        found = {getattr(route, "path", "") for part in PARTS for route in part(face)}
+    parts = {"/docs.css", "/ui/{path:path}", "/events/{rest:path}", "/{rest:path}"}
+    assert found - set(document()["paths"]) == parts
 
 
 def test_a_push_is_described_by_the_fields_that_it_has_over_http() -> None:
@@ -101,7 +112,13 @@ def test_no_request_ends_in_a_way_that_is_not_documented(
     command = [str(Path(sys.executable).parent / "schemathesis"), "run"]
     command += [f"http://127.0.0.1:{server.http_port}/openapi.json", "--checks", CHECKS]
     command += ["--max-time", str(SECONDS), "--request-timeout", "20", "--warnings", "off"]
-    command += ["--generation-database", "none", "--no-color", "--exclude-path-regex", "^/events"]
+    command += [
+        "--generation-database",
+        "none",
+        "--no-color",
+        "--exclude-path-regex",
+        "^/(events|ws)",
+    ]
     for name in WAITING:
         command += ["--exclude-operation-id", name]
     played = subprocess.run(

@@ -60,7 +60,7 @@ def routes(face: Face) -> list[BaseRoute]:
 
 def _route(path: str, **verbs: Verb) -> Route:
     async def serve(request: Request) -> Response:
-        verb = verbs.get(request.method)
+        verb = verbs.get("GET" if request.method == "HEAD" else request.method)
         if verb is None:
             told = answer({"ok": False, "error": "Method not allowed"}, 405)
             told.headers["allow"] = ", ".join(verbs)

@@ -33,10 +33,13 @@ ANSWERS: Final = {
     429: "Too many requests from one address",
     503: "Not now: the server stops, its store cannot be written, or it is at a limit",
 }
+DONE: Final = {101: "The connection is a WebSocket now", 307: "It stands in the header Location"}
 ALWAYS: Final = (400, 401, 403, 404, 413, 429, 503)  # a path of this kind may be none: 404
 TOPICS: Final = {"jobs": "Jobs", "queues": "Queues", "crons": "Schedules", "flows": "Flows"}
-# Routes that are no commands: method, path, what they are for, the type of their answer, and other
-# statuses than 200.
+JSON, HTML = "application/json", "text/html"
+QUEUE, MESSAGES = "/api/queues/{queue}", "/api/queues/{queue}/messages"
+# Routes that are no commands: method, path, what they are for, the type of their answer, and its
+# statuses; the good one is 200 if there is none among them.
 OTHERS: Final[tuple[tuple[str, str, str, str, tuple[int, ...]], ...]] = (
     ("GET", "/health", "Tell how the server is, with figures.", "application/json", (503,)),
     ("GET", "/healthz", "Tell that the loop turns.", "text/plain", ()),
@@ -63,8 +66,25 @@ OTHERS: Final[tuple[tuple[str, str, str, str, tuple[int, ...]], ...]] = (
         "text/event-stream",
         ALWAYS,
     ),
+    ("GET", "/ws", "Open a WebSocket for commands and events.", "", (101, *ALWAYS)),
+    ("GET", "/ws/queues/{queue}", "Open one for the events of a queue.", "", (101, *ALWAYS)),
+    ("GET", "/health/", "Tell how the broker is, with figures.", JSON, (503,)),
+    ("GET", "/metrics/", "Return the figures of the broker.", JSON, ALWAYS),
+    ("GET", "/ui", "Lead to the web page.", "", (307, 429)),
+    ("GET", "/ui/", "Return the web page.", HTML, (429,)),
+    ("GET", "/docs", "Return this document as a page.", HTML, (429,)),
+    ("GET", "/openapi.json", "Return this document.", JSON, (429,)),
+    ("GET", "/api/version", "Return the version of the server.", JSON, ALWAYS),
+    ("GET", "/api/health", "Tell how the broker is.", JSON, ALWAYS),
+    ("GET", "/api/metrics", "Return the figures of the broker.", JSON, ALWAYS),
+    ("GET", "/api/queues", "Return the names of the queues.", JSON, ALWAYS),
+    ("GET", QUEUE, "Return the facts of a queue.", JSON, ALWAYS),
+    ("DELETE", QUEUE, "Delete a queue.", "", (204, *ALWAYS)),
+    ("GET", MESSAGES, "Return a page of the messages that wait.", JSON, ALWAYS),
+    ("DELETE", MESSAGES, "Take away the messages that wait.", "", (204, *ALWAYS)),
+    ("GET", MESSAGES + "/{message}", "Return a message that waits.", JSON, ALWAYS),
+    ("DELETE", MESSAGES + "/{message}", "Take a message away.", "", (204, *ALWAYS)),
 )
-STREAMS: Final = ("/events", "/events/queues/{queue}")
 
 _parameters = re.compile(r"{(\w+)}").findall
 
@@ -164,21 +184,24 @@ def _other(
     method: str, path: str, summary: str, kind: str, statuses: tuple[int, ...]
 ) -> dict[str, Any]:
     name = re.sub(r"\W+", "_", f"{method.lower()}{path}").strip("_")
+    name += "_" * path.endswith("/")
+    good = next((status for status in statuses if status < 400), 200)
+    content: Schema = {"content": {kind: {"schema": {}}}} if kind else {}
     return {
         "operationId": name,
         "summary": summary,
         "tags": [_topic(path)],
         "parameters": list(map(_in_path, _parameters(path))),
         "responses": {
-            "200": {"description": "Done", "content": {kind: {"schema": {}}}},
-            **_refusals(statuses, kind),
+            str(good): {"description": DONE.get(good, "Done"), **content},
+            **_refusals(tuple(status for status in statuses if status != good)),
         },
     }
 
 
-def _refusals(statuses: tuple[int, ...], kind: str = "application/json") -> dict[str, Any]:
+def _refusals(statuses: tuple[int, ...]) -> dict[str, Any]:
     told = (status for status in dict.fromkeys(statuses) if status != 200)
-    return {str(status): _answer(ANSWERS[status], {}) for status in told} if kind else {}
+    return {str(status): _answer(ANSWERS[status], {}) for status in told}
 
 
 def _answer(text: str, schema: Schema) -> dict[str, Any]:
