@@ -73,6 +73,7 @@ def test_settings_are_frozen_and_know_no_other_names() -> None:
         ("250", 250),
         ("500ms", 500),
         ("30s", 30_000),
+        ("PT30S", 30_000),
         ("1.5s", 1_500),
         ("5m", 300_000),
         ("2h", 7_200_000),

@@ -21,7 +21,7 @@ import click
 
 from tandemq.cli.exits import Exit, Refused
 from tandemq.cli.link import failures
-from tandemq.cli.types import Duration
+from tandemq.cli.types import DURATION
 
 if TYPE_CHECKING:
     from tandemq.client.worker import Worker
@@ -38,11 +38,11 @@ AGAIN = -1  # the code of a run that is to be followed by another one
     "--concurrency", type=click.IntRange(1), default=10, show_default=True, help="Jobs at a time."
 )
 @click.option(
-    "--drain-timeout", type=Duration(), default="25s", show_default=True,
+    "--drain-timeout", type=DURATION, default="25s", show_default=True,
     help="What running jobs have left when told to stop.",
 )  # fmt: skip
 @click.option(
-    "--lease", type=Duration(), default="30s", show_default=True,
+    "--lease", type=DURATION, default="30s", show_default=True,
     help="Silence after which the jobs go to others.",
 )  # fmt: skip
 @click.option("--name", help="What the list of workers shows.")
