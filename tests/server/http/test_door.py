@@ -51,6 +51,32 @@ def test_a_page_of_another_origin_changes_nothing(server: Server, web: Web) -> N
     assert web.ask("POST", "/queues/forged/jobs", {"data": 1}, own)[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("evil.example:6790", 403),
+        ("localhost.evil.example", 403),
+        ("[", 403),
+        ("localhost", 200),
+        ("a.localhost:1", 200),
+        ("192.0.2.1", 200),
+        ("[::1]:1", 200),
+    ],
+)
+def test_a_page_under_a_name_that_means_this_machine_is_foreign_too(
+    web: Web, host: str, status: int
+) -> None:
+    own = {"Host": host, "Origin": f"http://{host}"}
+    assert web.ask("POST", "/queues/forged/jobs", {"data": 1}, own)[0] == status
+
+
+def test_a_server_that_wants_a_token_may_have_any_name(new_server: Callable[..., Server]) -> None:
+    web = Web(new_server(environment={"TANDEMQ_TOKEN": "alpha"}).start().http_port, "alpha")
+    own = {"Host": "board.example", "Origin": HERE}
+    assert web.ask("POST", "/queues/named/jobs", {"data": 1}, own)[0] == 200
+    web.close()
+
+
 def test_a_preflight_is_answered_for_any_path(web: Web) -> None:
     assert web.ask("OPTIONS", "/anything") == (204, "")
     assert web.headers["access-control-allow-methods"] == "GET, POST, PUT, DELETE, OPTIONS"

@@ -8,7 +8,9 @@ allowed; programs send no such headers, and are not concerned.
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -36,7 +38,7 @@ class Door:
         scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
         told = {name: value for name, value in scope["headers"] if name in TELLING}
         allowed = self._allowed(told.get(b"origin"))
-        foreign = allowed is None and _is_foreign(scope["path"], told)
+        foreign = allowed is None and (_is_foreign(scope["path"], told) or self._borrowed(told))
         headers = list(self._face.headers)
         if allowed is not None:
             headers.append((b"access-control-allow-origin", allowed))
@@ -57,6 +59,17 @@ class Door:
             return RateLimited()
         return None
 
+    def _borrowed(self, told: dict[bytes, bytes]) -> bool:
+        """Whether a page may stand under a stranger's name that was made to mean this machine.
+
+        That counts where nothing else keeps strangers out, and no proxy has a name of its own.
+        """
+        settings = self._face.settings
+        alone = settings.on_loopback and not settings.proxy_networks
+        if b"origin" not in told or not alone or not self._face.runtime.accounts.open:
+            return False
+        return not _is_local(told.get(b"host", b"").decode("latin-1"))
+
     def _allowed(self, origin: bytes | None) -> bytes | None:
         """Return which origin may read the answer, None for no other than its own."""
         if "*" in self._origins:
@@ -66,6 +79,15 @@ class Door:
 
 
 TELLING = frozenset((b"origin", b"host", b"sec-fetch-site"))
+
+
+def _is_local(host: str) -> bool:
+    """Whether a host is an address, or a name that no stranger can have."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name.rpartition(".")[2] == "localhost" or bool(ip_address(name))
+    except ValueError:
+        return False
 
 
 def _is_foreign(path: str, told: dict[bytes, bytes]) -> bool:
