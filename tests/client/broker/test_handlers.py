@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.client.broker.places import BOTH, QUICK, Script, builder, client, pla
 
 from tandemq.broker import DeliveryMode, QueueOptions, ReconnectPolicy
 from tandemq.client.broker import Broker, Message, handles
+from tandemq.client.broker import handlers as module
 from tandemq.client.broker.handlers import wants, work_of
 from tandemq.client.errors import BadOption, ConnectionLost, Misused, Refused
 from tandemq.wires.sniff import Wire
@@ -252,6 +254,28 @@ async def test_what_does_not_end_in_time_is_cancelled_uncharged() -> None:
         await listener.close(grace=0.01)
         (pending,) = server.pending_messages("q")
         assert pending.delivery_attempts == 0
+
+
+async def test_a_handler_that_never_ends_is_left_behind(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "CLEAN_UP", 0.01)
+    begun, release = asyncio.Event(), asyncio.Event()
+
+    async def take(message: Message) -> None:
+        begun.set()
+        while not release.is_set():
+            with suppress(asyncio.CancelledError):
+                await release.wait()
+
+    async with place() as (_, broker):
+        await broker.publish("q", 1)
+        await broker.attach(take, "q")
+        await begun.wait()
+        async with asyncio.timeout(5):
+            await broker.disconnect(grace=0.01)
+        assert "goes on" in caplog.text
+        release.set()
 
 
 async def test_a_program_of_handlers_runs_until_it_is_cancelled() -> None:

@@ -25,6 +25,7 @@ from typing import Any, Final, TypeVar, cast
 from tandemq.broker.names import DeliveryMode
 from tandemq.client.broker.message import Message
 from tandemq.client.broker.subscription import Subscription
+from tandemq.client.calls import looked_at
 from tandemq.client.errors import BadOption
 
 log = logging.getLogger("tandemq.client")
@@ -32,6 +33,7 @@ log = logging.getLogger("tandemq.client")
 T = TypeVar("T")
 
 GRACE: Final = 30.0  # s that a message which is being worked on has when its listener is closed
+CLEAN_UP: Final = 2.0  # s that a handler may take to end when it is cancelled
 MARK: Final = "__tandemq_handles__"
 
 Work = Callable[[Message], Awaitable[None]]
@@ -112,6 +114,9 @@ class Listener:
         self._work, self._concurrency = work, concurrency
         self._tasks: list[asyncio.Task[None]] = []
 
+    def __repr__(self) -> str:
+        return f"<Listener of {self.subscription.queue}>"
+
     @property
     def closed(self) -> bool:
         """Whether nothing comes any more."""
@@ -147,8 +152,11 @@ class Listener:
     async def stop(self, grace: float = GRACE) -> None:
         """The same, but leave it to the end of the connection to return what was not begun."""
         self.subscription.finish()
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=grace)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+        for task in self._tasks:
+            task.add_done_callback(looked_at)
+        _, late = await asyncio.wait(self._tasks, timeout=grace) if self._tasks else ((), ())
+        for task in late:
+            task.cancel()
+        _, deaf = await asyncio.wait(late, timeout=CLEAN_UP) if late else ((), ())
+        if deaf:
+            log.warning("%s: a handler that was cancelled goes on; nobody waits for it", self)
