@@ -6,10 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.support.peer import Fields, Peer
 
 import tandemq
 from tandemq import Context, Fail, Retry, Worker
-from tandemq.client.errors import JobFailed
+from tandemq.client.errors import JobFailed, WrongServer
 from tandemq.client.failures import LINE_LENGTH, TEXT_LENGTH, failure_of
 from tandemq.wires.bunqueue.caller import MAX_FRAME, encode
 
@@ -60,3 +61,13 @@ async def test_what_cannot_be_said_ends_its_job_and_no_other(
             with pytest.raises(JobFailed, match=words):
                 await odd.result(10)
             assert [await job.result(10) for job in good] == ["good"] * others
+
+
+@pytest.mark.parametrize("said", [{"jobs": [{"id": 5}]}, {"jobs": [{}, {}], "tokens": ["a"]}])
+async def test_what_is_no_job_ends_the_worker_and_says_so(said: Fields) -> None:
+    async def handle(job: Context) -> None:
+        pass
+
+    async with Peer(lambda fields: {"ok": True, **said}) as peer, asyncio.timeout(5):
+        with pytest.raises(WrongServer, match="what is no job"):
+            await Worker("q", handle, url=peer.url).run()

@@ -11,12 +11,15 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from tandemq.client.errors import (
     LinkError,
     NotAuthorized,
     TandemqError,
     Timeout,
     Unavailable,
+    WrongServer,
 )
 from tandemq.client.line import HOPELESS
 from tandemq.client.pool import Pool
@@ -123,8 +126,13 @@ class Fetcher:
         self._asked -= count
         jobs = answer.get("jobs") or ()
         tokens = answer.get("tokens") or [None] * len(jobs)
-        for job, token in zip(jobs, tokens, strict=True):
-            self._take(job, token)
+        try:
+            for job, token in zip(jobs, tokens, strict=True):
+                self._take(job, token)
+        except (msgspec.ValidationError, ValueError) as odd:
+            text = f"{self._pool.target} handed out what is no job: {odd}"
+            self._trouble(WrongServer(text))
+            return
         asyncio.get_running_loop().call_soon(self.refill)
 
     def _trouble(self, problem: TandemqError) -> None:
