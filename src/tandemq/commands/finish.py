@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -19,7 +20,7 @@ from tandemq.commands.table import (
     queues_of,
     together,
 )
-from tandemq.engine import groups, settle
+from tandemq.engine import groups, settle, usual
 from tandemq.model.errors import BadRequest, NotLeased
 
 if TYPE_CHECKING:
@@ -128,16 +129,22 @@ def ack(req: Ack, call: Call) -> Data | None:
 def ack_together(reqs: list[Ack], call: Call) -> list[None]:
     """Complete jobs of one queue whose leases are held."""
     engine, now = call.engine, call.now
-    count, queue = 0, None
-    for req in reqs:
+    known = engine.messages.get(reqs[0].id)
+    if known is None:
+        return []
+    queue = known.queue
+    usually = takewhile(lambda req: not req.remove_on_complete, reqs)
+    acks = ((req.id, req.token, _result(req.result)) for req in usually)
+    count = usual.complete(engine, engine.queues[queue], acks, now)
+    for req in reqs[count:]:
         m = engine.messages.get(req.id)
         if m is None or m.lease is None or m.lease.token not in (None, req.token):
             break
-        if m.queue != (queue := queue or m.queue):
+        if m.queue != queue:
             break
         settle.finish(engine, m, now, _result(req.result), bool(req.remove_on_complete))
         count += 1
-    if queue is not None:
+    if count:
         settle.completed(engine, queue, count, now)
     return [None] * count
 

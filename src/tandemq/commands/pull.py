@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tandemq.commands import fields as check
 from tandemq.commands.call import LATER, Call, Later, Pulled
 from tandemq.commands.table import ABSENT, Permission, Request, command, together
-from tandemq.engine import consume
+from tandemq.engine import consume, usual
 from tandemq.engine.consumers import Consumer
 from tandemq.engine.lane import NO_TERMS, Terms
 from tandemq.model.errors import BadRequest
@@ -85,19 +85,26 @@ def pull_together(reqs: list[Pull], call: Call) -> list[Pulled]:
     q = engine.queues.get(queue)
     if q is None or q.limited or not q.open or not engine.granting:
         return []
-    replies: list[Pulled] = []
-    room = ROOM
-    for req in reqs:
-        if req.queue != queue or req.group is not UNSET or req.detach or room < 0:
-            break
-        m = engine.next_in_line(q, now)
-        if m is None:
-            break
-        owned = bool(req.owner)
-        engine.lease(m, call.caller.id, _span_of(req) if owned else None, now)
+    first, conn = reqs[0], call.caller.id
+    if first.group is not UNSET or first.detach:
+        return []
+    owned = bool(first.owner)
+    span = _span_of(first) if owned else None
+    most = next((i for i, req in enumerate(reqs) if not _alike(req, first)), len(reqs))
+    taken = usual.lease(engine, q, most, ROOM, conn, span, now)
+    room = ROOM - sum(len(m.body) for m in taken)
+    while len(taken) < most and room >= 0 and (m := engine.next_in_line(q, now)) is not None:
+        engine.lease(m, conn, span, now)
         room -= len(m.body)
-        replies.append(Pulled([m], False, owned))
-    return replies
+        taken.append(m)
+    return [Pulled([m], False, owned) for m in taken]
+
+
+def _alike(req: Pull, first: Pull) -> bool:
+    """Whether a pull may run with another, which has neither group nor ``detach``."""
+    if req.queue != first.queue or req.owner != first.owner or req.lock_ttl != first.lock_ttl:
+        return False
+    return req.group is UNSET and not req.detach
 
 
 @command(Permission.SUBSCRIBE, keeps=False, http="POST /queues/{queue}/jobs/pull-batch 200")

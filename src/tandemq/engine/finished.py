@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from tandemq.engine import usual
 from tandemq.model.message import Message
 
 if TYPE_CHECKING:
@@ -80,7 +81,9 @@ class Finished:
             m.run.result = None  # type: ignore[union-attr]  # where a result is, there is a run
             self.size_bytes += _size(m)
         while len(done) > rules.keep_done or self.size_bytes > rules.keep_done_bytes:
-            engine.forget(self._oldest())
+            oldest = self._oldest()
+            if not usual.forget(engine, oldest):
+                engine.forget(oldest)
         if rules.retention and done and not self.wound:
             self.wind(engine)
 

@@ -121,6 +121,10 @@ class Lanes:
         """Take out what is first of that without a group."""
         return self.plain.pop()
 
+    def fresh(self, most: int, room: int) -> list[Message]:
+        """Take out some of that without a group; see ``Ready.fresh``."""
+        return self.plain.fresh(most, room)
+
     def left(self, m: Message) -> None:
         """A message left READY without being popped."""
         if m.options.group is None:

@@ -15,7 +15,7 @@ from heapq import heapify, heappop, heappush, merge
 from itertools import chain, islice, takewhile
 from typing import Any, TypeVar
 
-from tandemq.model.message import Message
+from tandemq.model.message import DEFAULTS, Message
 
 Entry = tuple[int, int, int, Message]  # due, seq, generation, message
 
@@ -162,6 +162,27 @@ class Ready:
                 lane.stale -= 1
                 self._stale -= 1
         return None
+
+    def fresh(self, most: int, room: int) -> list[Message]:
+        """Take out those whose turn it is, while they have default options and never ran.
+
+        They come from one line, at most so many, until the ``room`` for their bodies (bytes) is
+        overdrawn. What stands before others out of order ends it.
+        """
+        taken: list[Message] = []
+        lane = self._lanes[-self._order[0]] if self._order else None
+        if lane is None or lane.early or lane.stack:
+            return taken
+        line = lane.line
+        while line and len(taken) < most and room >= 0:
+            _, _, gen, m = line[0]
+            if m.gen != gen or m.options is not DEFAULTS or m.run is not None:
+                break
+            taken.append(m)
+            room -= len(m.body)
+            line.popleft()
+        self._size -= len(taken)
+        return taken
 
     def peek(self) -> Message | None:
         """Return the message whose turn it is, without taking it out."""

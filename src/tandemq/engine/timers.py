@@ -16,7 +16,7 @@ it is not wanted any more, and so keeps nobody in memory.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
@@ -131,6 +131,21 @@ class Timers:
             heappop(heap)
             self._size -= 1
         return heap if heap and (best is None or heap[0] < best[0]) else best
+
+    def set_all(self, owners: Sequence[Owner], when: int) -> None:
+        """Do as ``set`` does for each of them."""
+        line = next((line for line in self._lines if not line or line[-1][0] <= when), None)
+        if line is None:
+            for owner in owners:
+                self.set(owner, when)
+            return
+        first, self._n = self._n + 1, self._n + len(owners)
+        line.extend([(when, n, owner, owner.gen) for n, owner in enumerate(owners, first)])
+        self._size += len(owners)
+        if when < self.soonest:
+            self.soonest = when
+        if self._size > self._sweep_at:
+            self.sweep()
 
     def sweep(self) -> None:
         """Take out every dead timer."""

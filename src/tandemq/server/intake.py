@@ -14,7 +14,8 @@ from tandemq.model.errors import TandemqError
 from tandemq.server.connections import HIGH_WATER, Connection
 from tandemq.server.guard import gate
 from tandemq.server.meter import now_ms
-from tandemq.wires.bunqueue.session import Refusal
+from tandemq.wires.bunqueue import inturn
+from tandemq.wires.bunqueue.session import Refusal, Session
 from tandemq.wires.vibemq.session import Packed
 
 if TYPE_CHECKING:
@@ -122,8 +123,11 @@ class Intake:
     ) -> None:
         """Say what the first of some requests came to, now or when it may be said."""
         runtime, answer = self._runtime, connection.session.answer
-        pairs = zip(replies, requests, strict=False)
-        answers = [answer(reply, request.req_id) for reply, request in pairs]
+        if len(replies) > 1 and type(connection.session) is Session:
+            answers = inturn.answers(replies, requests)
+        else:
+            pairs = zip(replies, requests, strict=False)
+            answers = [answer(reply, request.req_id) for reply, request in pairs]
         connection.owed += sum(map(len, answers))
         if granted := type(replies[0]) is Pulled and replies[0].messages:
             runtime.grants.note(connection, connection.call.now)

@@ -117,7 +117,12 @@ class Session:
 
     def answer(self, reply: Any, req: Raw) -> bytes:
         """Return the frame that answers a request."""
-        return _RENDER[type(reply)](reply, req)
+        return rendered(reply, req)
+
+
+def rendered(reply: Any, req: Raw) -> bytes:
+    """Return the frame that answers a request with what its command has returned."""
+    return _RENDER[type(reply)](reply, req)
 
 
 def late_reply(effect: Reply | Late) -> tuple[Any, Any]:

@@ -65,7 +65,7 @@ def job(m: Message, head: Raw = HEAD, *more: Any) -> list[Any]:
         head, m.id, QUEUE, m.queue, NAME, m.name, DATA, Raw(m.body),
         CREATED, created, DUE, float(m.due), STARTED, started, PRIORITY, priority,
         HEARTBEAT, float(run.heartbeat), CUSTOM_ID, m.id if options.custom_id else None,
-        _OPENING[m.born] if usual else Raw(_TIMELINE_OF_TWO + _born(m, run)), created,
+        OPENING[m.born] if usual else Raw(_TIMELINE_OF_TWO + _born(m, run)), created,
         ACTIVE, started,
         PLAIN_TAIL if options is DEFAULTS and m.links is None else Raw(_tail_of(m)),
         *more,
@@ -91,7 +91,7 @@ def jobs_at_rest(messages: Iterable[Message]) -> list[Any]:
             values.append(Raw(job_at_rest(m)))
             continue
         if (before := names.get((m.queue, m.name))) is None:
-            before = names[m.queue, m.name] = Raw(_before_body(m))
+            before = names[m.queue, m.name] = Raw(before_body(m))
         if links is not None and (links.depends_on or links.children):
             after: Raw | None = Raw(_after_body(m))
         else:
@@ -179,7 +179,8 @@ CUSTOM_ID = Raw(_TOLD_NOTHING)
 ACTIVE = Raw(b"\x82\xa5state\xa6active\xa9timestamp")
 
 
-def _before_body(m: Message) -> bytes:
+def before_body(m: Message) -> bytes:
+    """Encode what stands between id and data."""
     return b"".join((b"\xa5queue", text(m.queue), b"\xa4name", text(m.name), b"\xa4data"))
 
 
@@ -203,7 +204,7 @@ _STEP = {state: b"\xa5state" + text(name) + b"\xa9timestamp" for state, name in 
 _BORN = {state: b"\x82" + step for state, step in _STEP.items()}
 _PRIORITIZED = b"\x82\xa5state\xabprioritized\xa9timestamp"
 _TIMELINE_OF_TWO = b"\xa8timeline\x92"
-_OPENING = {state: Raw(_TIMELINE_OF_TWO + born) for state, born in _BORN.items()}
+OPENING = {state: Raw(_TIMELINE_OF_TWO + born) for state, born in _BORN.items()}
 
 
 def _born(m: Message, run: Run) -> bytes:
