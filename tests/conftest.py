@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,10 @@ _numbers = itertools.count(1)
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[REMARKS] = []
+    # A shell without job control that runs this in the background makes it ignore Ctrl-C, and with
+    # it every program that a test starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(
